@@ -9,7 +9,7 @@ import { ContractError } from './model.js';
 import { toKebabCase } from './names.js';
 import { readDocument } from './read/document.js';
 import { formatReport } from './report.js';
-import { toResourceContract } from './resource-contract.js';
+import { readResourceContract } from './resource-contract.js';
 
 interface FromOptions {
   readonly module?: string;
@@ -69,9 +69,7 @@ async function from(contract: string, { module: name, dryRun }: FromOptions): Pr
 async function writeContract(name: string): Promise<void> {
   const path = `${toModuleName(name)}.openapi.json`;
   if (existsSync(path)) throw new ContractError([`${path} exists: edit it, and generate from it.`]);
-  await writeFile(
-    path,
-    `${JSON.stringify(toResourceContract(toModuleName(name)), undefined, 2)}\n`,
-  );
+  const contract = await readResourceContract(toModuleName(name));
+  await writeFile(path, `${JSON.stringify(contract, undefined, 2)}\n`);
   console.log(`CREATE ${path}: edit it, then run npm run generate -- from ${path}`);
 }

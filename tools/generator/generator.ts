@@ -10,6 +10,7 @@ import type { Json } from './read/json.js';
 import { getFolder, writeApi, writeDecorators } from './write/api-file.js';
 import { writeColumnsMigration, writeEntity, writeMigration } from './write/entity-file.js';
 import { writeModule, writeService } from './write/service-file.js';
+import type { SourceFile } from './write/source.js';
 import { getTestPath, writeTest } from './write/test-file.js';
 
 /** What a module is generated as. */
@@ -36,95 +37,34 @@ export function planModule(
   return { ...contract, ...plan(contract, name, tables, service.schemas), name, source };
 }
 
+/** What a run writes, and leaves to people. */
+export interface Generated {
+  readonly module: Module;
+  readonly changes: Changes;
+  readonly tasks: readonly string[];
+}
+
 /** Generates a module, without writing anything yet, and returns what people have to do. */
-export async function generate(
-  root: Json,
-  options: ModuleOptions,
-): Promise<{ module: Module; changes: Changes; tasks: string[] }> {
+export async function generate(root: Json, options: ModuleOptions): Promise<Generated> {
   const project = await readProject(options.name);
   const planned = planModule(root, options, project, project.tables);
   const service = await readIfExists(`${getFolder(planned.name)}/${planned.name}.service.ts`);
   const operations = planned.operations.map((each): PlannedOperation => {
     if (service === undefined) return each;
-    if (!hasMethod(service, each.name)) return { ...each, todo: `the service lacks ${each.name}` };
+    if (!readMethods(service).includes(each.name))
+      return { ...each, todo: `the service lacks ${each.name}` };
     const isStub = service.includes(`notImplemented('${each.operationId}')`);
     if (each.implementation.kind === 'stub') return { ...each, isCompleted: !isStub };
     return isStub ? { ...each, implementation: { kind: 'stub', reason: ENOUGH } } : each;
   });
-  const module = { ...planned, operations };
-  const changes = new Changes();
-  const todos = new Map<Resource, string>();
-  const tasks = await writeFiles(module, project, changes, todos);
-  const left = operations.map((each): PlannedOperation => {
-    const { implementation, todo } = each;
-    const resource = 'resource' in implementation ? implementation.resource : undefined;
-    return Object.assign({}, each, { todo: todo ?? (resource && todos.get(resource)) });
-  });
-  return { module: { ...module, operations: left }, changes, tasks };
+  return new Update({ ...planned, operations }, project).run();
 }
 
 const ENOUGH = 'its method throws notImplemented, although the contract says enough by now';
 
-const hasMethod = (service: string, name: string): boolean =>
-  new RegExp(`^ {2}(override )?(async )?${name}\\(`, 'm').test(service);
-
-/** @param todos gets why the operations of a resource are not implemented */
-async function writeFiles(
-  module: Module,
-  project: Project,
-  changes: Changes,
-  todos: Map<Resource, string>,
-): Promise<string[]> {
-  const { name, resources } = module;
-  const api = writeApi(module);
-  const before = await readIfExists(api.path);
-  const isNew = before === undefined;
-  const start = Math.max(Date.now(), project.latestMigration + 1);
-  const timestamps = new Map(resources.map((resource, index) => [resource, start + index]));
-  await changes.write(api);
-  await changes.writeOnce(writeDecorators(module));
-  const tasks: string[] = [];
-  for (const [resource, timestamp] of timestamps) {
-    const entity = writeEntity(module, resource);
-    const current = await readIfExists(entity.path);
-    if (current !== undefined) {
-      tasks.push(
-        ...(await compareColumns(
-          module,
-          resource,
-          entity.path,
-          current,
-          timestamp,
-          changes,
-          todos,
-        )),
-      );
-      continue;
-    }
-    await changes.writeOnce(entity);
-    await changes.writeOnce(writeMigration(module, resource, timestamp));
-    if (!isNew) tasks.push(...(await addResource(module, resource, changes)));
-  }
-  const service = writeService(module);
-  tasks.push(...(await compareMethods(module, service.path)));
-  await changes.writeOnce(service);
-  await changes.writeOnce(writeModule(module, timestamps));
-  const { file, untested } = writeTest(module);
-  const test = await readIfExists(getTestPath(module));
-  if (file !== undefined) await changes.writeOnce(file);
-  if (isNew) tasks.push(...untested);
-  await changes.addFeature(name);
-  const now = new Set(readProperties(await formatFile(api)));
-  const removed = readProperties(before ?? '').filter((each) => !now.has(each));
-  const names = new Set(removed.map((each) => each.split(' ')[1]!));
-  const sent = [...names].filter((each) => new RegExp(`\\b${each}\\b`).test(test ?? ''));
-  return [
-    ...tasks,
-    ...sent.map(
-      (each) => `${getTestPath(module)}: ${each} is in one class less: correct what sends it.`,
-    ),
-  ];
-}
+/** The names of the methods of a service. */
+const readMethods = (service: string): string[] =>
+  [...service.matchAll(/^ {2}(?:override )?(?:async )?(\w+)\(/gm)].map(([, name]) => name!);
 
 /** The properties of the classes of generated code, after the names of their classes. */
 const readProperties = (text: string): string[] =>
@@ -143,80 +83,126 @@ const readTypes = (text: string): Map<string, string> =>
     ),
   );
 
-/** Writes the methods and the test of a resource that a changed contract added to files of their own. */
-async function addResource(
-  module: Module,
-  resource: Resource,
-  changes: Changes,
-): Promise<string[]> {
-  const service = writeService(module, resource);
-  await changes.writeOnce(service);
-  const { file, untested } = writeTest(module, resource);
-  if (file !== undefined) await changes.writeOnce(file);
-  return [
-    ...untested,
-    `${getFolder(module.name)}/${module.name}.module.ts: add the entity and the migration of ${resource.table}.`,
-    `${service.path}: move its methods to the service of the module, or call them there.`,
-  ];
-}
+/** Writes the files of a module, and compares what the team owns with the contract. */
+class Update {
+  private readonly changes = new Changes();
+  private readonly tasks: string[] = [];
+  /** The columns that the entity of a resource lacks. */
+  private readonly missing = new Map<Resource, string>();
 
-/** Returns the methods that a service lacks, and those that the contract does not have any more. */
-async function compareMethods({ operations }: Module, path: string): Promise<string[]> {
-  const text = await readIfExists(path);
-  if (text === undefined) return [];
-  const own = new Set(
-    [...text.matchAll(/^ {2}(?:override )?(?:async )?(\w+)\(/gm)].map(([, name]) => name!),
-  );
-  const names = operations.map(({ name }) => name);
-  return [
-    ...names.filter((name) => !own.has(name)).map((name) => `${path}: implement ${name}.`),
-    ...[...own]
-      .filter((name) => name !== 'constructor' && !names.includes(name))
-      .map((name) => `${path}: ${name} is not in the contract.`),
-  ];
-}
+  constructor(
+    private readonly module: Module,
+    private readonly project: Project,
+  ) {}
 
-/** Compares the columns of a resource with its entity, which belongs to the team, and drafts a migration for new ones. */
-async function compareColumns(
-  module: Module,
-  resource: Resource,
-  path: string,
-  text: string,
-  timestamp: number,
-  changes: Changes,
-  todos: Map<Resource, string>,
-): Promise<string[]> {
-  const known = new Set([...text.matchAll(/^ {2}(\w+)!: /gm)].map(([, name]) => name!));
-  const stored = new Set(['id', 'version', ...resource.columns.map(({ property }) => property)]);
-  const removed = [...known].filter((name) => !stored.has(name));
-  const planned = await formatFile(writeEntity(module, resource));
-  const types = readTypes(text);
-  const differing = [...readTypes(planned)].filter(
-    ([name, type]) => (types.get(name) ?? type) !== type,
-  );
-  const constraints = [...new Set(planned.match(/(?<=')(uq|fk|ix)_\w+(?=')/g))];
-  const tasks = [
-    ...removed.map((name) => `${path}: ${name} is not in the contract.`),
-    ...differing.map(
-      ([name, type]) =>
-        `${path}: ${name} is ${types.get(name)}, and ${type} in the contract: change it with a migration.`,
-    ),
-    ...constraints
-      .filter((each) => !text.includes(each))
-      .map((each) => `${path}: add ${each} with a migration.`),
-  ];
-  const added = resource.columns.filter(({ property }) => !known.has(property));
-  if (added.length === 0) return tasks;
-  const draft = writeColumnsMigration(module, resource, added, timestamp);
-  const folder = `${getFolder(module.name)}/migrations`;
-  const ending = draft.path.slice(draft.path.indexOf('-', folder.length));
-  const isDrafted =
-    existsSync(folder) && (await readdir(folder)).some((file) => file.endsWith(ending));
-  if (!isDrafted) await changes.write(draft);
-  const names = added.map(({ property }) => property).join(', ');
-  todos.set(resource, `the entity lacks ${names}`);
-  return [
-    ...tasks,
-    `${path}: add ${names}, and the draft of its migration, ${toKebabCase(ending.slice(1, -3))}, to the module.`,
-  ];
+  async run(): Promise<Generated> {
+    const { module, changes, tasks } = this;
+    const api = writeApi(module);
+    const before = await readIfExists(api.path);
+    const start = Math.max(Date.now(), this.project.latestMigration + 1);
+    const timestamps = new Map(module.resources.map((each, index) => [each, start + index]));
+    await changes.write(api);
+    await changes.writeOnce(writeDecorators(module));
+    for (const [resource, timestamp] of timestamps) {
+      const entity = writeEntity(module, resource);
+      const current = await readIfExists(entity.path);
+      if (current !== undefined) {
+        await this.compareColumns(resource, entity, current, timestamp);
+        continue;
+      }
+      await changes.writeOnce(entity);
+      await changes.writeOnce(writeMigration(module, resource, timestamp));
+      if (before !== undefined) await this.addResource(resource);
+    }
+    const service = writeService(module);
+    await this.compareMethods(service.path);
+    await changes.writeOnce(service);
+    await changes.writeOnce(writeModule(module, timestamps));
+    const test = await readIfExists(getTestPath(module));
+    const { file, untested } = writeTest(module);
+    if (file !== undefined) await changes.writeOnce(file);
+    if (before === undefined) tasks.push(...untested);
+    await changes.addFeature(module.name);
+    const now = readProperties(await formatFile(api));
+    const removed = readProperties(before ?? '').filter((each) => !now.includes(each));
+    for (const name of new Set(removed.map((each) => each.split(' ')[1]!)))
+      if (new RegExp(`\\b${name}\\b`).test(test ?? ''))
+        tasks.push(`${getTestPath(module)}: ${name} is in one class less: correct what sends it.`);
+    const operations = module.operations.map((each): PlannedOperation => {
+      const { implementation, todo } = each;
+      const lacks = 'resource' in implementation && this.missing.get(implementation.resource);
+      return todo === undefined && lacks ? { ...each, todo: `the entity lacks ${lacks}` } : each;
+    });
+    return { module: { ...module, operations }, changes, tasks };
+  }
+
+  /** Writes the methods and the test of a resource that a changed contract added to files of their own. */
+  private async addResource(resource: Resource): Promise<void> {
+    const { name } = this.module;
+    const service = writeService(this.module, resource);
+    await this.changes.writeOnce(service);
+    const { file, untested } = writeTest(this.module, resource);
+    if (file !== undefined) await this.changes.writeOnce(file);
+    this.tasks.push(
+      ...untested,
+      `${getFolder(name)}/${name}.module.ts: add the entity and the migration of ${resource.table}.`,
+      `${service.path}: move its methods to the service of the module, or call them there.`,
+    );
+  }
+
+  /** Names the methods that a service lacks, and those that the contract does not have any more. */
+  private async compareMethods(path: string): Promise<void> {
+    const text = await readIfExists(path);
+    if (text === undefined) return;
+    const own = readMethods(text);
+    const names = this.module.operations.map(({ name }) => name);
+    this.tasks.push(
+      ...names.filter((each) => !own.includes(each)).map((each) => `${path}: implement ${each}.`),
+      ...own
+        .filter((each) => each !== 'constructor' && !names.includes(each))
+        .map((each) => `${path}: ${each} is not in the contract.`),
+    );
+  }
+
+  /** Compares the columns of a resource with its entity, which belongs to the team, and drafts a migration for new ones. */
+  private async compareColumns(
+    resource: Resource,
+    entity: SourceFile,
+    current: string,
+    timestamp: number,
+  ): Promise<void> {
+    const { path } = entity;
+    const known = [...current.matchAll(/^ {2}(\w+)!: /gm)].map(([, name]) => name!);
+    const stored = new Set(['id', 'version', ...resource.columns.map(({ property }) => property)]);
+    const planned = await formatFile(entity);
+    const types = readTypes(current);
+    const constraints = [...new Set(planned.match(/(?<=')(uq|fk|ix)_\w+(?=')/g))];
+    this.tasks.push(
+      ...known
+        .filter((each) => !stored.has(each))
+        .map((each) => `${path}: ${each} is not in the contract.`),
+      ...[...readTypes(planned)]
+        .filter(([name, type]) => (types.get(name) ?? type) !== type)
+        .map(
+          ([name, type]) =>
+            `${path}: ${name} is ${types.get(name)}, and ${type} in the contract: change it with a migration.`,
+        ),
+      ...constraints
+        .filter((each) => !current.includes(each))
+        .map((each) => `${path}: add ${each} with a migration.`),
+    );
+    const added = resource.columns.filter(({ property }) => !known.includes(property));
+    if (added.length === 0) return;
+    const draft = writeColumnsMigration(this.module, resource, added, timestamp);
+    const folder = `${getFolder(this.module.name)}/migrations`;
+    const ending = draft.path.slice(draft.path.indexOf('-', folder.length));
+    const isDrafted =
+      existsSync(folder) && (await readdir(folder)).some((file) => file.endsWith(ending));
+    if (!isDrafted) await this.changes.write(draft);
+    const names = added.map(({ property }) => property).join(', ');
+    this.missing.set(resource, names);
+    this.tasks.push(
+      `${path}: add ${names}, and the draft of its migration, ${toKebabCase(ending.slice(1, -3))}, to the module.`,
+    );
+  }
 }

@@ -251,6 +251,8 @@ export type Implementation =
       readonly key: string;
     });
 
+export type ImplementedOperation = Exclude<Implementation, { kind: 'stub' }>;
+
 export interface PlannedOperation extends Operation {
   readonly implementation: Implementation;
   /** Whether a person has completed the stub. */
@@ -270,3 +272,6 @@ export interface Module extends Omit<Contract, 'operations'> {
 /** Whether a request or response always has a property: one with a default always arrives. */
 export const isGiven = ({ required, default: value }: Property): boolean =>
   required || value !== undefined;
+
+export const isScalar = ({ type }: Schema): boolean =>
+  type !== undefined && type !== 'array' && type !== 'object';

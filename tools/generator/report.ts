@@ -1,6 +1,6 @@
 /** What a run reports: a line for each operation, one for each kind of difference from the contract, and a sum. */
 import {
-  type Implementation,
+  type ImplementedOperation,
   isGiven,
   type Module,
   type PlannedOperation,
@@ -43,9 +43,7 @@ function findEmpty({ operations, resources }: Module): string[] {
   });
 }
 
-type Implemented = Exclude<Implementation, { kind: 'stub' }>;
-
-const getSent = (each: Implemented): readonly Property[] =>
+const getSent = (each: ImplementedOperation): readonly Property[] =>
   ('sent' in each && each.sent?.dto.properties) || [];
 
 const LEAST = ['minLength', 'minimum', 'exclusiveMinimum', 'minItems'] as const;
@@ -72,7 +70,7 @@ function isLooser(sent: Schema, shown: Schema, depth = 0): boolean {
 }
 
 /** What implemented operations do not as the contract says: the names that it concerns, by the text of the line. */
-const DIFFERENCES: Readonly<Record<string, (each: Implemented) => readonly string[]>> = {
+const DIFFERENCES: Readonly<Record<string, (each: ImplementedOperation) => readonly string[]>> = {
   'not sent in lists, whose next page is in the Link header': (each) =>
     (each.kind === 'list' && each.envelope?.missing) || [],
   'sorts only pages by offset or number, by an enum of properties': (each) =>

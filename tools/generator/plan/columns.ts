@@ -1,6 +1,15 @@
 /** Plans the columns of a resource: their types, and what fills them. */
-import type { Column, DtoClass, Filling, Property, Resource, Schema, Wrapped } from '../model.js';
-import { isGiven } from '../model.js';
+import {
+  type Column,
+  type DtoClass,
+  type Filling,
+  isGiven,
+  isScalar,
+  type Property,
+  type Resource,
+  type Schema,
+  type Wrapped,
+} from '../model.js';
 import {
   isIdentifier,
   isSameName,
@@ -45,17 +54,11 @@ export function toTypeKey(schema: Schema, seen: readonly DtoClass[] = []): strin
 export const describeType = (schema: Schema): string =>
   schema.class === undefined ? toTypeKey(schema).replace('string', 'text') : 'object';
 
-export const isScalar = ({ type }: Schema): boolean =>
-  type !== undefined && type !== 'array' && type !== 'object';
-
 /** Whether requests can have a property. */
-export const isSent = ({ readOnly, class: dto }: Property): boolean =>
-  readOnly !== true &&
-  !(
-    dto !== undefined &&
-    dto.properties.length > 0 &&
-    dto.properties.every((each) => each.readOnly === true)
-  );
+export const isSent = ({ readOnly, class: dto }: Property): boolean => {
+  const inner = dto?.properties ?? [];
+  return readOnly !== true && (inner.length === 0 || inner.some((each) => each.readOnly !== true));
+};
 
 /** Plans a column for each property that a resource shows, and for each parent. */
 export function planColumns({
@@ -69,28 +72,20 @@ export function planColumns({
     makeUnique(toSnakeCase(property).slice(0, MAX_NAME_LENGTH).replace(/_$/, ''), columns, '_');
   const ofParents = owners.map((owner): Column => {
     const { parameter, resource, property } = owner;
+    const names = [parameter, `${resource.name}Id`, property];
     const shown = dto.properties.find(
-      ({ name }) =>
-        name !== id.property &&
-        (isSameName(name, parameter) ||
-          isSameName(name, `${resource.name}Id`) ||
-          isSameName(name, property)),
+      ({ name }) => name !== id.property && names.some((each) => isSameName(name, each)),
     );
-    const isNumber = resource.id.kind === 'integer';
+    const { kind, length = 255 } = resource.id;
+    const isNumber = kind === 'integer';
+    const text = kind === 'uuid' ? { format: 'uuid' } : { maxLength: length };
     const isShown = shown !== undefined && (shown.type === 'string') !== isNumber;
     properties.add(property.toLowerCase());
     return {
       name: isShown ? shown.name : undefined,
       property,
       column: toColumn(property),
-      schema: isNumber
-        ? { type: 'integer' }
-        : {
-            type: 'string',
-            ...(resource.id.kind === 'uuid'
-              ? { format: 'uuid' }
-              : { maxLength: resource.id.length ?? 255 }),
-          },
+      schema: isNumber ? { type: 'integer' } : { type: 'string', ...text },
       isMixed: false,
       nullable: false,
       filling: 'owner',
@@ -167,19 +162,16 @@ export function findBodyProblem(
     if (type !== shown)
       return `\`${name}\` is ${describeType(property)}, and ${describeType(column.schema)} in ${shownBy}`;
   }
-  const given = (name: string | undefined) => stored.find((each) => each.name === name);
   if (kind !== 'create') return undefined;
   const own = dto.properties.find(({ name }) => name === id.property);
   if (id.kind === 'text' && !id.byClient) return `\`${id.property}\` gets no value`;
   if (id.kind === 'uuid' && !id.byClient && own !== undefined && !canBeUuid(own))
     return `\`${own.name}\` gets no value`;
   for (const { name, nullable, filling } of columns) {
-    const property = given(name);
-    const isFilled =
-      property === undefined
-        ? filling !== undefined
-        : (isGiven(property) && property.nullable !== true) || filling === 'default';
-    if (!nullable && !isFilled) return `\`${name}\` gets no value`;
+    const property = stored.find((each) => each.name === name);
+    const isSentAlways = property !== undefined && isGiven(property) && property.nullable !== true;
+    const isFilled = filling !== undefined && (property === undefined || filling === 'default');
+    if (!nullable && !isSentAlways && !isFilled) return `\`${name}\` gets no value`;
   }
   return undefined;
 }
@@ -209,16 +201,16 @@ export function widen(resource: Resource, sent: Wrapped): void {
 
 /** Returns the schema of a column for two of the same type. */
 function toWider(a: Schema, b: Schema): Schema {
-  const either = (key: 'maxLength' | 'maximum', pick: (x: number, y: number) => number) =>
+  const either = (
+    key: 'maxLength' | 'maximum' | 'minimum',
+    pick: (...values: number[]) => number,
+  ): number | undefined =>
     a[key] === undefined || b[key] === undefined ? undefined : pick(a[key], b[key]);
   return {
     ...a,
     maxLength: either('maxLength', Math.max),
     maximum: either('maximum', Math.max),
-    minimum:
-      a.minimum === undefined || b.minimum === undefined
-        ? undefined
-        : Math.min(a.minimum, b.minimum),
+    minimum: either('minimum', Math.min),
     format: a.format === b.format ? a.format : undefined,
     unique: a.unique ?? b.unique,
     references: a.references ?? b.references,

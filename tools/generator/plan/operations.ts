@@ -1,22 +1,23 @@
 /** Plans what operations do with the resources: what the rule does not say is a stub, with the reason. */
-import type {
-  Column,
-  Contract,
-  DtoClass,
-  Envelope,
-  Implementation,
-  Operation,
-  Order,
-  PagingRole,
-  Parameter,
-  Paging,
-  PlannedOperation,
-  Property,
-  Resource,
+import {
+  type Column,
+  type Contract,
+  type DtoClass,
+  type Envelope,
+  type Implementation,
+  isScalar,
+  type Operation,
+  type Order,
+  type PagingRole,
+  type Parameter,
+  type Paging,
+  type PlannedOperation,
+  type Property,
+  type Resource,
 } from '../model.js';
 import { isSameName, makeUnique, toBareName } from '../names.js';
 import { getParameters } from '../read/contract.js';
-import { findBodyProblem, isPassword, isScalar, toTypeKey, widen } from './columns.js';
+import { findBodyProblem, isPassword, toTypeKey, widen } from './columns.js';
 import {
   getItems,
   isItem,

@@ -87,19 +87,12 @@ export function planResources(
       reasons.set(post, found);
       continue;
     }
-    const { dto, shownBy, key } = found;
-    const segment = toPathKey(post.path)
-      .replace(/\/$/, '')
-      .split('/')
-      .filter((each) => each !== '{}');
-    const last = toSnakeCase(segment.at(-1)!).slice(0, 30).replace(/_$/, '');
-    const wanted =
-      /^(sqlite|pg)_/.test(last) || tables.has(last)
-        ? toSnakeCase(`${module} ${last}`).slice(0, 30)
-        : last;
+    const { dto, shownBy, key, owners } = found;
+    const segments = post.path.split('/').filter((each) => each !== '' && !each.startsWith('{'));
+    const last = toSnakeCase(segments.at(-1)!).slice(0, 30).replace(/_$/, '');
+    const isTaken = /^(sqlite|pg)_/.test(last) || tables.has(last);
+    const wanted = isTaken ? toSnakeCase(`${module} ${last}`).slice(0, 30) : last;
     const table = makeUnique(wanted, tables, '_');
-    const idProperty = findId(dto, key);
-    const owners = findOwners(post, resources);
     const member = toMemberName(table);
     const isUsed = members.has(member.toLowerCase());
     const rows = makeUnique(isUsed ? `${member}Resource` : member, members);
@@ -110,9 +103,9 @@ export function planResources(
       dto,
       shownBy,
       route: toCollection(post.path),
-      id: toId(idProperty, unwrap(post.body?.schema)?.dto),
+      id: toId(findId(dto, key), unwrap(post.body?.schema)?.dto),
       columns: [],
-      owners: owners as Owner[],
+      owners,
     };
     resource.columns.push(...planColumns(resource));
     resources.push(resource);
@@ -125,7 +118,7 @@ function findShown(
   post: Operation,
   operations: readonly Operation[],
   resources: readonly Resource[],
-): { dto: DtoClass; shownBy: string; key: string | undefined } | string {
+): { dto: DtoClass; shownBy: string; key: string | undefined; owners: Owner[] } | string {
   if (post.isManual) return 'x-resource says that it makes no resource';
   if (isMine(post.path)) return '`me` is the caller, whom the service does not know';
   const body = unwrap(post.body?.schema);
@@ -135,16 +128,15 @@ function findShown(
   const gets = operations.filter(
     ({ method, path }) => method === 'get' && toCollection(path) === route && !path.includes('{}'),
   );
-  const read = gets.find(
-    ({ path }) => isItem(path) && getParameters(path).length > getParameters(post.path).length,
-  );
-  const list = gets.find(({ path }) => !isItem(path));
   const created = unwrap(post.success.schema);
   if (created === undefined && (post.success.schema ?? post.success.contentTypes) !== undefined)
     return 'its response is not an object, its id, or nothing';
   const key = operations
     .filter(({ path }) => isItem(path) && toCollection(path) === route)
     .map(({ path }) => getParameters(path).at(-1)!)[0];
+  const count = getParameters(post.path).length;
+  const read = gets.find(({ path }) => isItem(path) && getParameters(path).length > count);
+  const list = gets.find(({ path }) => !isItem(path));
   const shown = [
     { dto: unwrap(read?.success.schema)?.dto, by: read },
     { dto: getItems(list?.success.schema)?.dto, by: list },
@@ -172,7 +164,7 @@ function findShown(
     return `${dto.publishedName} has no \`${[...new Set([key, 'id'])].join('` or `')}\``;
   const owners = findOwners(post, resources);
   if (typeof owners === 'string') return owners;
-  return { dto, shownBy: `GET ${match.by.path}`, key };
+  return { dto, shownBy: `GET ${match.by.path}`, key, owners };
 }
 
 /** Returns the parents of a collection, one for each parameter of its path. */

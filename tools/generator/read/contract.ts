@@ -2,6 +2,7 @@
 import {
   type Body,
   type Contract,
+  isScalar,
   type LeftOut,
   METHODS,
   type Method,
@@ -22,6 +23,10 @@ import { entries, get, isObject, items, type Json, resolve, text } from './json.
 import { clean, SchemaReader } from './schemas.js';
 
 const JSON_TYPE = /^(application\/(merge-patch\+)?json|\*\/\*|application\/\*)\s*(;|$)/i;
+
+/** The headers of responses that the platform sends. */
+const SENT_HEADERS =
+  /^(location|etag|link|retry-after|ratelimit(-policy)?|idempotency-replayed|x-request-id)$/i;
 
 /** The headers that HTTP or the platform evaluates. */
 const KNOWN_HEADERS =
@@ -197,12 +202,8 @@ class ContractReader {
     const inPath = getParameters(path).map((name, index): Parameter => {
       const parameter = byKey.get(`path ${names[index]}`) ?? {};
       const { required: _required, ...read } = this.readParameter(parameter, place);
-      const isScalar = ['string', 'integer', 'number', 'boolean'].includes(read.type ?? '');
-      return Object.assign({}, isScalar ? read : { type: 'string' as const }, {
-        name,
-        in: 'path' as const,
-        required: true,
-      });
+      const schema = isScalar(read) ? read : { type: 'string' as const };
+      return Object.assign({}, schema, { name, in: 'path' as const, required: true });
     });
     const read = [...byKey.values()].flatMap((each): Parameter[] => {
       if (each['in'] === 'path') {
@@ -231,7 +232,6 @@ class ContractReader {
       `${place} ?${name}`,
     );
     const scalar = schema.type === 'array' ? schema.items : schema;
-    const isScalar = ['string', 'integer', 'number', 'boolean'].includes(scalar?.type ?? '');
     const isOneText = schema.type === 'array' && parameter['explode'] === false;
     return clean({
       ...schema,
@@ -241,7 +241,10 @@ class ContractReader {
       in: kind,
       required: parameter['required'] === true,
       unsupported:
-        isScalar && !isOneText && !isUnusable(name) && parameter['content'] === undefined
+        isScalar(scalar ?? {}) &&
+        !isOneText &&
+        !isUnusable(name) &&
+        parameter['content'] === undefined
           ? undefined
           : 'not a text',
     });
@@ -277,15 +280,11 @@ class ContractReader {
     if (isEmpty && contents.length > 0)
       this.notes.add(`a ${number} has no body: its content is left out`, place);
     const names = Object.keys((get(response, 'headers') as object | undefined) ?? {});
-    for (const name of names)
-      if (
-        !/^(location|etag|link|retry-after|ratelimit(-policy)?|idempotency-replayed|x-request-id)$/i.test(
-          name,
-        ) ||
-        // The URL of what was created has its id, which an empty response lacks.
-        (/^location$/i.test(name) && used === undefined)
-      )
-        this.notes.add('headers of responses are not sent', name);
+    // The URL of what was created has its id, which an empty response lacks.
+    const isSent = (name: string): boolean =>
+      SENT_HEADERS.test(name) && (used !== undefined || !/^location$/i.test(name));
+    for (const name of names.filter((each) => !isSent(each)))
+      this.notes.add('headers of responses are not sent', name);
     return {
       status: number,
       description: text(get(response, 'description')) ?? 'Successful.',

@@ -237,6 +237,8 @@ export class SchemaReader {
   private readText(json: Json, place: string): Partial<Schema> {
     const encoded = json['contentEncoding'] === 'base64' ? 'byte' : undefined;
     const maxLength = toCount(json['maxLength']);
+    // Only a text of the format is compared with the pattern.
+    const longest = json['format'] === 'uuid' ? 36 : maxLength;
     return {
       format: text(json['format']) ?? encoded,
       minLength: toCount(json['minLength']),
@@ -245,7 +247,7 @@ export class SchemaReader {
       notBlank: json['pattern'] === NOT_BLANK ? true : undefined,
       pattern: [PLAIN_TEXT, NOT_BLANK].includes(String(json['pattern']))
         ? undefined
-        : this.readPattern(json['pattern'], maxLength, place),
+        : this.readPattern(json['pattern'], longest, place),
     };
   }
 

@@ -4,9 +4,10 @@ import { join } from 'node:path';
 import { generate } from '../generator.js';
 import type { Json } from '../read/json.js';
 import { formatReport } from '../report.js';
-import { toResourceContract } from '../resource-contract.js';
+import { readResourceContract } from '../resource-contract.js';
 
 const PROJECT = process.cwd();
+const CONTRACT = await readResourceContract('shops');
 const SERVICE = 'src/modules/shops/shops.service.ts';
 const ENTITY = 'src/modules/shops/shop.entity.ts';
 const TEST = 'test/modules/shops.databases.test.ts';
@@ -26,7 +27,7 @@ afterEach(async () => {
 
 /** Generates the module of a contract whose schemas have the given properties beside `name`. */
 async function run(properties: Json, paths: Json = {}): ReturnType<typeof generate> {
-  const text = JSON.stringify(toResourceContract('shops'), (key, value: Json) => {
+  const text = JSON.stringify(CONTRACT, (key, value: Json) => {
     if (key === 'paths') return { ...value, ...paths };
     return key === 'properties' ? { ...value, ...properties } : value;
   });

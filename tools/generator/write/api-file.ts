@@ -2,7 +2,7 @@
 import type { Body, DtoClass, Module, Parameter, PlannedOperation, Property } from '../model.js';
 import { isGiven } from '../model.js';
 import { makeUnique, toMemberName, toPascalCase } from '../names.js';
-import { findId, isItem } from '../plan/rule.js';
+import { isItem } from '../plan/rule.js';
 import { toType } from '../types.js';
 import {
   access,
@@ -134,36 +134,23 @@ export function getArguments(operation: PlannedOperation): Argument[] {
   // A person who completes the stub of a create passes the key on.
   const hasKey = operation.method === 'post' && !operation.isPublic;
   const isBytes = body !== undefined && body.contentTypes.length > 0;
-  const args: readonly Argument[] = [
-    ...parameters
-      .filter((each) => each.in === 'path')
-      .map((each) => toPathArgument(operation, each)),
-    ...(query
-      ? [{ role: 'query', name: 'query', type: query.name, decorator: '@Query()' } as const]
-      : []),
-    ...(body
-      ? [
-          {
-            role: 'body',
-            name: body.schema.class === undefined ? 'body' : toMemberName(body.schema.class.name),
-            type: isBytes ? 'Buffer' : toType(body.schema),
-            decorator: writeBodyDecorator(body, operation.method === 'patch'),
-            isOptional: !body.required && implementation.kind === 'stub' && !isBytes,
-          } as const,
-        ]
-      : []),
-    ...(hasKey
-      ? [
-          {
-            role: 'key',
-            name: 'key',
-            type: 'IdempotencyKey',
-            decorator: '@IdempotencyKey()',
-            isOptional: true,
-          } as const,
-        ]
-      : []),
-  ];
+  const args: Argument[] = parameters
+    .filter((each) => each.in === 'path')
+    .map((each) => toPathArgument(operation, each));
+  if (query !== undefined)
+    args.push({ role: 'query', name: 'query', type: query.name, decorator: '@Query()' });
+  if (body !== undefined)
+    args.push({
+      role: 'body',
+      name: body.schema.class === undefined ? 'body' : toMemberName(body.schema.class.name),
+      type: isBytes ? 'Buffer' : toType(body.schema),
+      decorator: writeBodyDecorator(body, operation.method === 'patch'),
+      isOptional: !body.required && implementation.kind === 'stub' && !isBytes,
+    });
+  if (hasKey) {
+    const type = 'IdempotencyKey';
+    args.push({ role: 'key', name: 'key', type, decorator: `@${type}()`, isOptional: true });
+  }
   const used = new Set<string>();
   return args
     .map((each) => Object.assign({}, each, { name: makeUnique(each.name, used) }))
@@ -194,15 +181,12 @@ function toPathArgument(operation: PlannedOperation, parameter: Parameter): Argu
     ...schema
   } = parameter;
   const { implementation } = operation;
-  const resource = implementation.kind === 'stub' ? undefined : implementation.resource;
+  const resource = 'resource' in implementation ? implementation.resource : undefined;
   const owner = resource?.owners.find((each) => each.parameter === name)?.resource;
   const isKey =
-    resource !== undefined &&
-    implementation.kind !== 'stub' &&
-    'key' in implementation &&
-    implementation.key === name;
-  const own = isKey && implementation.kind !== 'create' ? resource : undefined;
-  const kind = (own ?? owner)?.id.kind ?? (schema.type === 'integer' ? 'integer' : 'text');
+    'key' in implementation && implementation.kind !== 'create' && implementation.key === name;
+  const kind =
+    (isKey ? resource : owner)?.id.kind ?? (schema.type === 'integer' ? 'integer' : 'text');
   return {
     role: 'path',
     name: toMemberName(name),
@@ -268,24 +252,22 @@ function toDocs(operation: PlannedOperation): object {
   const { operationId, summary, description, deprecated, success, implementation, errors, tags } =
     operation;
   const isStub = implementation.kind === 'stub' && operation.isCompleted !== true;
-  const text = [description, isStub ? 'Not implemented yet: returns 501.' : undefined];
+  const text = [description, isStub ? 'Not implemented yet: returns 501.' : undefined].filter(
+    (each) => each !== undefined,
+  );
+  const list = 'paging' in implementation && implementation.paging ? 'pages' : 'whole';
   const unsupported = getQuery(operation).filter((each) => each.unsupported !== undefined);
   return {
     operationId,
     tags,
     summary,
-    description: ifAny(text) && text.filter((each) => each !== undefined).join('\n\n'),
+    description: text.length === 0 ? undefined : text.join('\n\n'),
     deprecated: deprecated ? true : undefined,
     status: success.status === 200 ? undefined : success.status,
     returns: success.schema && toOptions(success.schema),
     contentTypes: success.contentTypes,
     response: success.description,
-    list:
-      implementation.kind === 'list'
-        ? implementation.paging === undefined
-          ? 'whole'
-          : 'pages'
-        : undefined,
+    list: implementation.kind === 'list' ? list : undefined,
     location: toLocation(operation),
     notImplemented: isStub ? true : undefined,
     unsupportedQuery: ifAny(
@@ -301,7 +283,7 @@ function toDocs(operation: PlannedOperation): object {
 function toLocation({ implementation, path, success }: PlannedOperation): string | undefined {
   if (implementation.kind !== 'create' || success.schema === undefined) return undefined;
   const { resource, wrapper } = implementation;
-  const id = findId(resource.dto, resource.id.property)?.name;
+  const id = resource.id.property;
   const isReachable = isItem(resource.shownBy);
   if (!isReachable || id === undefined || !/^\w+$/.test(id + (wrapper ?? ''))) return undefined;
   const own = `{${wrapper === undefined ? '' : `${wrapper}.`}${id}}`;

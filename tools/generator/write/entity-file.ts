@@ -1,5 +1,5 @@
 /** Writes the entity of a resource and the migration of its table: once, then they belong to the team. */
-import type { Column, Module, Resource } from '../model.js';
+import { type Column, isScalar, type Module, type Resource } from '../model.js';
 import { toKebabCase, toPascalCase } from '../names.js';
 import { toType } from '../types.js';
 import { getApiPath, getFolder } from './api-file.js';
@@ -37,8 +37,7 @@ function getColumnType({ schema }: Column): ColumnType {
 
 /** The type of a column in TypeScript: bodies and responses may have different ones. */
 export function getEntityType({ schema, isMixed, nullable }: Column): string {
-  const isScalar = schema.type !== undefined && schema.type !== 'array' && schema.type !== 'object';
-  if (isMixed && !isScalar) return 'unknown';
+  if (isMixed && !isScalar(schema)) return 'unknown';
   return toType({ ...schema, ...(isMixed && { enum: undefined }), nullable });
 }
 
@@ -46,16 +45,14 @@ const toName = (kind: string, table: string, ...columns: string[]): string =>
   [kind, table, ...columns].join('_');
 
 /** The foreign key of a column: to the table of the nearest parent, or of `x-references`. */
-function getReference(
-  { owners }: Resource,
-  { property, schema }: Column,
-): { table: string; isParent: boolean } | undefined {
+function getReference({ owners }: Resource, { property, schema }: Column): string | undefined {
   const parent = owners.at(-1);
-  if (parent?.property === property) return { table: parent.resource.table, isParent: true };
-  return schema.references === undefined
-    ? undefined
-    : { table: schema.references, isParent: false };
+  return parent?.property === property ? parent.resource.table : schema.references;
 }
+
+/** The columns that have an index for a filter: a foreign key has one already. */
+const getFilters = (resource: Resource): Column[] =>
+  resource.columns.filter((each) => each.isFilter && getReference(resource, each) === undefined);
 
 /** The options of `@IdColumn` and `idColumn`. */
 const toIdOptions = ({ id: { kind, byClient, length } }: Resource): object | undefined =>
@@ -75,9 +72,9 @@ export function writeEntity(module: Module, resource: Resource): SourceFile {
     ...columns
       .filter(({ schema }) => schema.unique)
       .map((each) => call('@Unique', toName('uq', table, each.column), [each.property])),
-    ...columns
-      .filter((each) => each.isFilter && getReference(resource, each) === undefined)
-      .map((each) => call('@Index', toName('ix', table, each.column), [each.property, 'id'])),
+    ...getFilters(resource).map((each) =>
+      call('@Index', toName('ix', table, each.column), [each.property, 'id']),
+    ),
   ];
   const check = id.kind === 'integer' ? toName('ck', table, 'id') : undefined;
   const properties = [
@@ -127,7 +124,7 @@ function writeColumn(resource: Resource, column: Column): string {
       ? []
       : [
           call('@Index', toName('ix', table, column.column)),
-          call('@ForeignKey', reference.table, { name: toName('fk', table, column.column) }),
+          call('@ForeignKey', reference, { name: toName('fk', table, column.column) }),
         ]),
     call('@Column', type, ifAny(options)),
     `${propertyName(column.property)}!: ${getEntityType(column)};`,
@@ -147,10 +144,7 @@ export function writeMigration(module: Module, resource: Resource, timestamp: nu
     name: toName(kind, table, column),
     columnNames: [column, ...others],
   });
-  const references = columns.flatMap((column) => {
-    const reference = getReference(resource, column);
-    return reference === undefined ? [] : [{ column, table: reference.table }];
-  });
+  const references = columns.filter((each) => getReference(resource, each) !== undefined);
   const check = { name: toName('ck', table, 'id'), expression: '"id" <= 9007199254740991' };
   const parts = {
     name: table,
@@ -164,16 +158,14 @@ export function writeMigration(module: Module, resource: Resource, timestamp: nu
     ),
     foreignKeys: ifAny(
       references.map((each) => ({
-        ...toConstraint('fk', each.column),
-        referencedTableName: each.table,
+        ...toConstraint('fk', each),
+        referencedTableName: getReference(resource, each),
         referencedColumnNames: ['id'],
       })),
     ),
     indices: ifAny([
-      ...references.map((each) => toConstraint('ix', each.column)),
-      ...columns
-        .filter((each) => each.isFilter && getReference(resource, each) === undefined)
-        .map((each) => toConstraint('ix', each, 'id')),
+      ...references.map((each) => toConstraint('ix', each)),
+      ...getFilters(resource).map((each) => toConstraint('ix', each, 'id')),
     ]),
   };
   const text = `export class ${getMigrationClass(resource, timestamp)} implements MigrationInterface {

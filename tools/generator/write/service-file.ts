@@ -1,8 +1,9 @@
 /** Writes the service and the module of a contract: once, then they belong to the team. */
 import type {
   Envelope,
-  Implementation,
+  ImplementedOperation,
   Module,
+  Order,
   Owner,
   PagingRole,
   PlannedOperation,
@@ -34,8 +35,8 @@ import {
   toFile,
 } from './source.js';
 
-type Implemented = Exclude<Implementation, { kind: 'stub' }>;
-type ItemOperation = Exclude<Implemented, { kind: 'list' }>;
+type ItemOperation = Exclude<ImplementedOperation, { kind: 'list' }>;
+type ListOperation = Extract<ImplementedOperation, { kind: 'list' }>;
 
 /** @param only the resource that a changed contract added, whose service is a file of its own */
 export function writeService(module: Module, only?: Resource): SourceFile {
@@ -47,20 +48,17 @@ export function writeService(module: Module, only?: Resource): SourceFile {
     (each) =>
       only === undefined || each === only || only.owners.some(({ resource }) => resource === each),
   );
-  const lists = operations.flatMap(({ implementation: each }) =>
-    each.kind === 'list' && each.envelope !== undefined ? [each] : [],
-  );
   const views = [
     ...resources.map((resource) => ({
       resource,
       name: resource.members.rows,
       envelope: undefined,
     })),
-    ...lists.map(({ resource, envelope }) => ({
-      resource,
-      name: resource.members.list,
-      envelope,
-    })),
+    ...operations.flatMap(({ implementation: each }) =>
+      each.kind === 'list' && each.envelope !== undefined
+        ? [{ resource: each.resource, name: each.resource.members.list, envelope: each.envelope }]
+        : [],
+    ),
   ];
   const fields = views.map(
     ({ name, resource }) =>
@@ -151,14 +149,17 @@ function writeMethod(operation: PlannedOperation): string {
   }`;
 }
 
-function writeStatements(operation: PlannedOperation, implementation: Implemented): string[] {
+function writeStatements(
+  operation: PlannedOperation,
+  implementation: ImplementedOperation,
+): string[] {
   const { resource, kind, refused } = implementation;
   const args = getArguments(operation);
   const find = (role: 'path' | 'query' | 'body' | 'key', published?: string): Code =>
     code(args.find((each) => each.role === role && each.published === published)!.name);
-  const texts = refused.filter((name) =>
-    operation.parameters.some((each) => each.name === name && each.unsupported === undefined),
-  );
+  const texts = operation.parameters
+    .filter((each) => refused.includes(each.name) && each.unsupported === undefined)
+    .map((each) => each.name);
   const lines = texts.length === 0 ? [] : [`${call('refuseQuery', find('query'), ...texts)};`];
   const toCriteria = (owners: readonly Owner[]): Record<string, Code> =>
     Object.fromEntries(
@@ -215,11 +216,11 @@ function writeReturn({ returns, wrapper, resource }: ItemOperation, result: stri
   if (returns === 'nothing') return [`await ${result};`];
   if (returns === 'object' && wrapper === undefined) return [`return ${result};`];
   const id = resource.id.property!;
-  const lines = returns === 'id' ? [`const result = await ${result};`] : [];
-  const content =
-    returns === 'id'
-      ? code(literal({ [id]: access(code('result'), id) }))
-      : code(`await ${result}`);
+  const isId = returns === 'id';
+  const lines = isId ? [`const result = await ${result};`] : [];
+  const content = isId
+    ? code(literal({ [id]: access(code('result'), id) }))
+    : code(`await ${result}`);
   return [
     ...lines,
     `return ${wrapper === undefined ? content.text : literal({ [wrapper]: content })};`,
@@ -227,16 +228,16 @@ function writeReturn({ returns, wrapper, resource }: ItemOperation, result: stri
 }
 
 function writeList(
-  { resource, filters, paging, order, envelope }: Extract<Implemented, { kind: 'list' }>,
+  { resource, filters, paging, order, envelope }: ListOperation,
   above: Readonly<Record<string, Code>>,
   find: (role: 'query') => Code,
 ): string[] {
   const member = envelope === undefined ? resource.members.rows : resource.members.list;
-  const selected = filters.map(({ parameter, column }) => [
+  const selected = filters.map(({ parameter, column }): [string, Code] => [
     column.property,
     access(find('query'), parameter),
   ]);
-  const criteria = ifAny({ ...above, ...(Object.fromEntries(selected) as object) });
+  const criteria = ifAny({ ...above, ...Object.fromEntries(selected) });
   if (paging === undefined) return [`return ${call(`this.${member}.list`, criteria)};`];
   const query = find('query');
   const value = access(query, paging.parameter);
@@ -253,15 +254,7 @@ function writeList(
 }
 
 /** Writes the column that a request sorts by, the id if it names none, and whether it is descending. */
-function toOrder(
-  {
-    parameter,
-    columns,
-    direction,
-    descending,
-  }: NonNullable<Extract<Implemented, { kind: 'list' }>['order']>,
-  query: Code,
-): object {
+function toOrder({ parameter, columns, direction, descending }: Order, query: Code): object {
   const value = access(query, parameter).text;
   return {
     by: code(`${value} === undefined ? 'id' : (${literal(columns)} as const)[${value}]`),

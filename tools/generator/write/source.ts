@@ -128,15 +128,10 @@ export function toFile(
 ): SourceFile {
   const declared = new Map([
     ...Object.entries(IMPORTS).flatMap(([module, names]) =>
-      names
-        .split(' ')
-        .map(
-          (name) =>
-            [
-              name.replace('type:', ''),
-              name.startsWith('type:') ? `type:${module}` : module,
-            ] as const,
-        ),
+      names.split(' ').map((each): [string, string] => {
+        const name = each.replace('type:', '');
+        return [name, `${each.slice(0, -name.length)}${module}`];
+      }),
     ),
     ...Object.entries(own),
   ]);
@@ -154,11 +149,8 @@ export function toFile(
         !areTypes && declared.get(name)!.startsWith('type:') ? `type ${name}` : name,
       );
       const from = isOwn ? toRelative(path, module) : module;
-      return {
-        isOwn,
-        from,
-        line: `import ${areTypes ? 'type ' : ''}{ ${list.join(', ')} } from '${from}';`,
-      };
+      const line = `import ${areTypes ? 'type ' : ''}{ ${list.join(', ')} } from '${from}';`;
+      return { isOwn, from, line };
     },
   );
   const sorted = imports.toSorted(

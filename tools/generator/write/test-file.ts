@@ -1,12 +1,12 @@
 /** Writes the test of a module: once, then it belongs to the team. */
-import type { DtoClass, Implementation, Module, Resource, Schema } from '../model.js';
+import type { DtoClass, ImplementedOperation, Module, Resource, Schema } from '../model.js';
 import { toKebabCase } from '../names.js';
 import { getStored } from '../plan/columns.js';
 import { isItem, toCollection } from '../plan/rule.js';
 import { NoSample, toInvalid, toSample } from './samples.js';
 import { call, code, type Code, ifAny, literal, type SourceFile, toFile } from './source.js';
 
-type Create = Extract<Implementation, { kind: 'create' | 'read' | 'replace' | 'patch' | 'delete' }>;
+type Create = Exclude<ImplementedOperation, { kind: 'list' }>;
 
 /**
  * @param only the resource that is tested, in a file of its own, by default all of them
@@ -60,16 +60,12 @@ function writeResource(module: Module, resource: Resource): string {
   ];
   const toBody = (seed: number): Code => {
     const body = toBodySample(resource, sent.dto, seed);
-    const changed = Object.entries(body).map(([name, value]) => [
-      name,
-      unique.includes(name)
-        ? toUnique(
-            value,
-            sent.dto.properties.find((each) => each.name === name)!,
-          )
-        : value,
-    ]);
-    return code(`(${unique.length > 0 ? 'n' : ''}) => (${literal(Object.fromEntries(changed))})`);
+    for (const name of Object.keys(body).filter((each) => unique.includes(each)))
+      body[name] = toUnique(
+        body[name],
+        sent.dto.properties.find((each) => each.name === name)!,
+      );
+    return code(`(${unique.length > 0 ? 'n' : ''}) => (${literal(body)})`);
   };
   const options = {
     create: toBody(1),
