@@ -101,8 +101,13 @@ export class CreateQueue<Entity extends ObjectLiteral, Response> {
     const records = manager.dataSource.getMetadata(IdempotencyRecord);
     const columns = metadata.columns.length + records.columns.length;
     const size = Math.min(MAX_BATCH_SIZE, Math.floor(MAX_PARAMETERS / columns));
-    // A client whose deadline has passed has got a 503.
-    return this.waiting.splice(0, size).filter(({ deadline }) => deadline.remaining > 0);
+    return this.waiting.splice(0, size).filter(isAwaited);
+  }
+
+  /** Returns requests whose rows were not stored to the front of the queue. */
+  private putBack(items: Items<Response>): void {
+    for (const { deadline } of items) deadline.mayTakeEffect = false;
+    this.waiting.unshift(...items);
   }
 
   /**
@@ -111,7 +116,8 @@ export class CreateQueue<Entity extends ObjectLiteral, Response> {
    *
    * @throws {unknown} the error of a row that the database rejects, or of the database
    */
-  private async store(items: Items<Response>): Promise<void> {
+  private async store(batch: Items<Response>): Promise<void> {
+    const items = batch.filter(isAwaited);
     if (items.length === 0) return;
     const groups = [...Map.groupBy(items, (item) => item.keyId ?? item).values()];
     const responses = await this.commit(items, (beforeCommit) =>
@@ -151,13 +157,14 @@ export class CreateQueue<Entity extends ObjectLiteral, Response> {
    * Stores rows with one commit, but without those that the database rejects. After a second, the rows that are left return
    * to the front of the queue.
    */
-  private async storeEach(items: Items<Response>): Promise<void> {
+  private async storeEach(batch: Items<Response>): Promise<void> {
+    const items = batch.filter(isAwaited);
     if (items.length === 0) return;
     try {
       const { responses, failures } = await this.commit(items, (beforeCommit) =>
         this.storeAtSavepoints(items, beforeCommit),
       );
-      this.waiting.unshift(...items.slice(responses.size + failures.size));
+      this.putBack(items.slice(responses.size + failures.size));
       for (const [item, response] of responses) item.resolve(response);
       await this.rejectRows(failures);
     } catch (error) {
@@ -206,7 +213,7 @@ export class CreateQueue<Entity extends ObjectLiteral, Response> {
         else item.reject(error);
       }
     } while (count < items.length && performance.now() < end);
-    this.waiting.unshift(...items.slice(count));
+    this.putBack(items.slice(count));
     await this.rejectRows(failures);
   }
 
@@ -219,7 +226,7 @@ export class CreateQueue<Entity extends ObjectLiteral, Response> {
       const error = failures.get(item);
       // The record has been deleted since the collision: the row is stored again.
       if (isRecordCollision(error)) {
-        this.waiting.unshift(item);
+        this.putBack([item]);
         continue;
       }
       this.metrics.rejectedRows?.inc({
@@ -244,21 +251,26 @@ export class CreateQueue<Entity extends ObjectLiteral, Response> {
     const stopTimer = this.metrics.batchDurations?.startTimer(labels);
     // The client of a row may have waited for a while: the batch has a deadline of its own.
     const deadline = new Deadline();
+    // A row can be stored after the deadline of its request, because the batch is committed if any client still waits.
+    for (const item of items) item.deadline.mayTakeEffect = items.length > 1;
     const beforeCommit = (): void => {
       if (items.every((item) => item.deadline.remaining === 0)) throw deadline.expire();
       deadline.beforeCommit();
-      for (const item of items) item.deadline.isCommitting = true;
+      for (const item of items) item.deadline.mayTakeEffect = true;
     };
     try {
       return await withDeadline(run(beforeCommit), deadline);
     } catch (error) {
-      for (const item of items) item.deadline.isCommitting = false;
+      for (const item of items) item.deadline.mayTakeEffect = false;
       throw error;
     } finally {
       stopTimer?.();
     }
   }
 }
+
+/** Whether the client still waits: once the deadline has passed, it has got a 503, and its row must not be stored. */
+const isAwaited = ({ deadline }: Item<never>): boolean => deadline.remaining > 0;
 
 /** Whether a transaction failed because of its rows, and not because the database did. */
 const isRejection = (error: unknown): boolean =>

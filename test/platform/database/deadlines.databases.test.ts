@@ -52,6 +52,8 @@ describe('withDeadline', () => {
       manager.insert(CategoryEntity, { name: 'dog' }),
     );
 
+  const exists = (name: string) => app.dataSource.getRepository(CategoryEntity).existsBy({ name });
+
   it('limits the time in which a request waits for the database, and no other time', async () => {
     let now = Date.now();
     const pass = (milliseconds: number) => advanceTime((now += milliseconds));
@@ -108,6 +110,35 @@ describe('withDeadline', () => {
       await expect(Promise.all(others)).resolves.toHaveLength(499);
     },
   );
+
+  it.each([false, true])(
+    'says of a row that it may be stored after its deadline, if other clients wait for its batch, with keys: %s',
+    async (isKeyed) => {
+      delayStatements(300);
+      const service = app.app.get(CategoriesService);
+      const name = `late ${isKeyed}`;
+      const add = () => service.create({ name }, isKeyed ? createKey() : undefined);
+      const [late, other] = [handle(200, add), service.create({ name: 'other' })];
+      await expect(late).rejects.toThrow(/may have taken effect/);
+      await other;
+      jest.restoreAllMocks();
+      expect(await exists(name)).toBe(true);
+    },
+  );
+
+  it('stores no row whose deadline has passed while the keys of its rejected batch were looked up', async () => {
+    delayStatements(300, 'FROM "idempotency_records"');
+    const service = app.app.get(CategoriesService);
+    const { value } = createKey();
+    await service.create({ name: 'first' }, createKey(value));
+    const late = handle(200, () => service.create({ name: 'too late' }));
+    const others = [createKey(value), createKey()].map((each) =>
+      service.create({ name: 'other' }, each),
+    );
+    await expect(late).rejects.toThrow(/Please retry later/);
+    await Promise.allSettled(others);
+    expect(await exists('too late')).toBe(false);
+  });
 
   it('rejects a row whose deadline passes just before its batch, and inserts the others', async () => {
     const kit = app.app.get(ResourceKit);

@@ -13,13 +13,13 @@ export class Deadline {
   private readonly requestEnd = this.start + (this.request?.databaseTimeLeft ?? REQUEST_TIMEOUT_MS);
   private readonly end = Math.min(this.start + OPERATION_TIMEOUT_MS, this.requestEnd);
   private hasPassed = false;
-  /** Whether the work can no longer be rolled back. */
-  isCommitting = false;
+  /** Whether the work may take effect after the deadline. */
+  mayTakeEffect = false;
 
   /** Call this before a COMMIT, or a change outside of transactions. @throws {DatabaseUnavailableError} if it has passed */
   beforeCommit(): void {
     if (this.remaining === 0) throw this.expire();
-    this.isCommitting = true;
+    this.mayTakeEffect = true;
   }
 
   /** The time that is left, in milliseconds; never negative, because Node warns about negative timers. */
@@ -31,7 +31,7 @@ export class Deadline {
   expire(): DatabaseUnavailableError {
     this.hasPassed = true;
     const cause = new Error(`No response from the database within ${OPERATION_TIMEOUT_MS} ms`);
-    return new DatabaseUnavailableError(cause, this.isCommitting);
+    return new DatabaseUnavailableError(cause, this.mayTakeEffect);
   }
 
   /** Leaves the rest of the request's time to its next operation. Concurrent operations count once. */
