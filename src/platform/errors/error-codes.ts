@@ -1,6 +1,7 @@
 /**
  * Every error code of the platform, with its HTTP status and its meaning. `npm run docs:tables` writes them into
- * docs/errors.md; the OpenAPI document has the same table. An exception of Nest has no code, and gets the first one of its status: one without a special meaning.
+ * docs/errors.md; the OpenAPI document has the same table. An exception of Nest has no code, and gets the first one of its
+ * status: one without a special meaning.
  */
 // prettier-ignore
 export const ERROR_CODES = {
