@@ -15,14 +15,14 @@ async function findMentions(pattern: RegExp, ...except: string[]): Promise<strin
 }
 
 describe('the platform and the commands', () => {
-  it('have the name of the original product only in product.ts, and in a released migration', async () => {
+  it('contain the name of the original product only in product.ts, and in a released migration', async () => {
     const migration = 'platform/idempotency/migrations/1763600000007-keep-idempotency-records.ts';
     // features.ts has the names of modules.
     const others = ['product.ts', 'features.ts', migration];
     expect(await findMentions(/petstore/i, ...others)).toEqual([]);
   });
 
-  it('do not know the categories', async () => {
+  it('import nothing of the categories', async () => {
     expect(await findMentions(/categor/i, 'features.ts', 'product.ts')).toEqual([]);
   });
 });

@@ -574,11 +574,11 @@ describe('a query outside of the transaction that waits for it', () => {
 });
 
 describe('a request body', () => {
-  it('causes 400 if it is an array', async () => {
+  it('causes 400 as an array', async () => {
     expect(await post('addresses', '[]')).toBeError('VALIDATION_FAILED', /must be a JSON object/);
   });
 
-  it('arrives also as raw bytes, for the signature of a webhook', async () => {
+  it('reaches the handler also as raw bytes, for the signature of a webhook', async () => {
     const body = '{ "event": 1 }';
     const response = await post('webhook', body, { authorization: '' });
     expect(response.json()).toEqual({ hash: hash('sha256', body), event: { event: 1 } });

@@ -439,7 +439,7 @@ describe('startup with the variables of two features', () => {
 });
 
 describe('the readiness of a module', () => {
-  it('decides about that of the service, and its name is in the log', async () => {
+  it('makes the service unready, and is logged by its name', async () => {
     const logger = new MemoryLogger();
     @Injectable()
     class StockService {
@@ -487,7 +487,7 @@ describe('the readiness of a module', () => {
 });
 
 describe('a job', () => {
-  it('can still write while the shutdown waits for it', async () => {
+  it('writes to the database while the shutdown waits for it', async () => {
     let isWritten = false;
     @Injectable()
     class SlowJob implements BeforeApplicationShutdown {

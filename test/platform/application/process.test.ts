@@ -123,12 +123,12 @@ describe('a service process in production with a .env file', () => {
   });
 });
 
-it('main --version prints the version, and the commit if it is known', async () => {
+it('prints the version, and the commit if it is known, with --version', async () => {
   const printed = await promisify(exec)(`node ${getBuiltFile('src/main.js')} --version`);
   expect(printed).toEqual({ stdout: `${getRelease(PRODUCT)}\n`, stderr: '' });
 });
 
-it('main --help prints how the service is used, and neither starts it nor creates a database', async () => {
+it('prints how it is used with --help, and neither starts nor creates a database', async () => {
   const cwd = await mkdtemp(join(tmpdir(), 'petstore-help-'));
   const main = getBuiltFile('src/main.js');
   const printed = await promisify(exec)(`node ${main} --help`, { cwd });

@@ -55,13 +55,13 @@ describe('PartialType of a class with @Property', () => {
     ['of PickType', PartialType(PickType(Room, ['seats']))],
     ['of IntersectionType', PartialType(IntersectionType(Room, class {}))],
     ['of a class that is derived', PartialType(class extends Room {})],
-  ])('is refused at startup, %s, in favour of MergePatch', async (_how, dto) => {
+  ])('fails startup, %s, in favour of MergePatch', async (_how, dto) => {
     await expect(startApp({ features: [toFeature(toController(dto))] })).rejects.toThrow(
       'UpdateRoomDto is derived with PartialType from a class with @Property, whose defaults it keeps: use MergePatch instead.',
     );
   });
 
-  it('can be replaced by MergePatch, which has neither defaults nor required properties', async () => {
+  it('works as MergePatch, which has neither defaults nor required properties', async () => {
     const app = await startApp({ features: [toFeature(toController(MergePatch(Room)))] });
     const headers = { authorization: `Bearer ${app.key}`, 'content-type': 'application/json' };
     const send = { method: 'PATCH', headers, body: '{"name":"y"}' };
@@ -93,7 +93,7 @@ describe('the OpenAPI document of two DTOs with one name', () => {
   it.each<[number, 'string' | 'integer']>([
     [500, 'integer'],
     [200, 'string'],
-  ])('is refused with %d if the properties of the other are of type %s', async (status, type) => {
+  ])('responds with %d if the properties of the other are of type %s', async (status, type) => {
     const logger = new MemoryLogger();
     const features = [toItemFeature('one', 'string'), toItemFeature('two', type)];
     const app = await startApp({ features, logger });

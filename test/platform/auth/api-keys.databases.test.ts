@@ -48,8 +48,8 @@ async function getRow(key: string): Promise<Record<string, unknown>> {
   return rows[0]!;
 }
 
-describe('an API key', () => {
-  it('that was mistyped is rejected without a query', async () => {
+describe('ApiKeyGuard', () => {
+  it('rejects a mistyped key without a query', async () => {
     const { key } = await keys.create('mistyped');
     expect((await list(key)).status).toBe(200);
     const statements = recordStatements(app.dataSource, /FROM "api_keys"/);
@@ -61,7 +61,7 @@ describe('an API key', () => {
     expect(statements).toEqual([]);
   });
 
-  it('that expires within a week is logged once, and counted', async () => {
+  it('logs once, and counts, a key that expires within a week', async () => {
     const { key: soon } = await keys.create('expiring soon', { expiresAt: getDateIn(6) });
     const { key: later } = await keys.create('expiring later', { expiresAt: getDateIn(8) });
     for (const each of [soon, later, soon]) expect((await list(each)).status).toBe(200);
@@ -79,7 +79,7 @@ describe('an API key', () => {
     expect(metric).toMatch(new RegExp(`^service_api_keys_expiring 1$`, 'm'));
   });
 
-  it('with an unknown scope in the database does not have the scope read', async () => {
+  it('rejects reads with a key whose scope in the database is unknown', async () => {
     const { key, record } = await keys.create('unknown scope');
     await app.dataSource.query(
       `UPDATE "api_keys" SET "scopes" = 'readonly' WHERE "id" = ${record.id}`,
@@ -87,14 +87,14 @@ describe('an API key', () => {
     expect(await list(key)).toBeError('FORBIDDEN');
   });
 
-  it('in the format of earlier versions is accepted, even if it was rejected before', async () => {
+  it('accepts a key in the format of earlier versions, even if it was rejected before', async () => {
     const key = `${PRODUCT.keyPrefixes[0]}_${randomBytes(32).toString('base64url')}`;
     expect(await list(key)).toBeError('UNAUTHORIZED', INVALID_MESSAGE);
     await keys.ensureKey(key, 'late');
     expect((await list(key)).status).toBe(200);
   });
 
-  it('expires to the millisecond', async () => {
+  it('rejects a key from the millisecond in which it expires', async () => {
     const expiresAt = new Date(Date.now() + HOUR_MS);
     const { key } = await keys.create('expiring', { expiresAt });
     expect((await list(key)).status).toBe(200);
@@ -129,24 +129,27 @@ describe('API key revocation', () => {
     ['deleted', 401, (id) => app.dataSource.query(`DELETE FROM "api_keys" WHERE "id" = ${id}`)],
     ['rotated out', 401, (id) => keys.rotate(id, 0)],
     ['still valid', 201, async () => undefined],
-  ])('is noticed after a slow body: a key that is %s gets %d', async (_state, status, change) => {
-    const { key, record } = await keys.create('slow', { requestsPerMinute: 5 });
-    const now = Date.now();
-    advanceTime(now);
-    const connection = await RawConnection.open(app.url);
-    const headers = ['Content-Type: application/json', 'Content-Length: 14'];
-    headers.push(`Authorization: Bearer ${key}`, 'Expect: 100-continue');
-    connection.send(rawRequest({ method: 'POST', headers }));
-    // The body is requested once the key has been accepted.
-    expect(await connection.nextResponse()).toMatchObject({ status: 100 });
-    await change(record.id);
-    advanceTime(now + 4_000);
-    connection.send('{"name":"dog"}');
-    // The request counts once.
-    const limit = { ratelimit: expect.stringContaining('r=4') as string };
-    expect(await connection.nextResponse(2)).toMatchObject({ status, headers: limit });
-    connection.close();
-  });
+  ])(
+    'takes effect while a slow body arrives: a key that is %s gets %d',
+    async (_state, status, change) => {
+      const { key, record } = await keys.create('slow', { requestsPerMinute: 5 });
+      const now = Date.now();
+      advanceTime(now);
+      const connection = await RawConnection.open(app.url);
+      const headers = ['Content-Type: application/json', 'Content-Length: 14'];
+      headers.push(`Authorization: Bearer ${key}`, 'Expect: 100-continue');
+      connection.send(rawRequest({ method: 'POST', headers }));
+      // The body is requested once the key has been accepted.
+      expect(await connection.nextResponse()).toMatchObject({ status: 100 });
+      await change(record.id);
+      advanceTime(now + 4_000);
+      connection.send('{"name":"dog"}');
+      // The request counts once.
+      const limit = { ratelimit: expect.stringContaining('r=4') as string };
+      expect(await connection.nextResponse(2)).toMatchObject({ status, headers: limit });
+      connection.close();
+    },
+  );
 
   it.each([1_000, HOUR_MS])('takes effect if the clock is set back by %d ms', async (change) => {
     const { key, record } = await keys.create('to be revoked');
@@ -163,7 +166,7 @@ describe('API key revocation', () => {
 const getLastUse = async (key: string): Promise<unknown> => (await getRow(key))['last_used_at'];
 
 describe('the last use of a key', () => {
-  it('is written at most once an hour, and not for a rejected request', async () => {
+  it('changes at most once an hour, and not by a rejected request', async () => {
     const { key } = await keys.create('used');
     const { key: expired } = await keys.create('expired', { expiresAt: new Date() });
     expect(await list(expired)).toBeError('UNAUTHORIZED', INVALID_MESSAGE);
@@ -187,7 +190,7 @@ describe('the last use of a key', () => {
     expect(await getLastUse(expired)).toBeNull();
   });
 
-  it('is not written for one request: a failure has the id of none', async () => {
+  it('stays unwritten after a failure, whose log line has no request id', async () => {
     const { key } = await keys.create('used');
     const written = new Promise((resolve) => {
       const repository = app.app.get<Repository<ApiKey>>(getRepositoryToken(ApiKey));
@@ -217,7 +220,7 @@ async function useNewKeys({ url }: TestApp): Promise<string[]> {
 }
 
 describe('the last uses of keys at the shutdown', () => {
-  it('are written before it ends', async () => {
+  it('reach the database before it ends', async () => {
     const other = await startOther();
     const used = await useNewKeys(other);
     await other.stop();
@@ -226,7 +229,7 @@ describe('the last uses of keys at the shutdown', () => {
 });
 
 describeOnPostgres('the last uses of keys while their table is locked', () => {
-  it('do not delay the shutdown', async () => {
+  it('delay no shutdown', async () => {
     const other = await startOther();
     const session = await connectToPostgres((app.config.database as { url: string }).url);
     // The writes of the uses wait for a moment, or for the lock.
@@ -297,7 +300,7 @@ describe('the first use of keys from one address', () => {
     expect(await sendAll([unknownKey()])).toEqual([429]);
   });
 
-  it('gets 503 after its deadline if the look-ups of others do not end, and is then not looked up', async () => {
+  it('returns 503 after its deadline if other look-ups do not end, and then skips its own', async () => {
     const valid = await createMany(20);
     let release!: () => void;
     const released = new Promise<void>((resolve) => (release = resolve));
@@ -310,7 +313,7 @@ describe('the first use of keys from one address', () => {
 });
 
 describe('BOOTSTRAP_API_KEY', () => {
-  it('is stored once, as a hash, even if it is ensured repeatedly and concurrently, and stays valid if it changes', async () => {
+  it('stores one hash, also if instances start at once, and keeps the key valid that it replaces', async () => {
     const key = `aZ09-._~+/${'k'.repeat(30)}==`;
     await Promise.all([keys.ensureKey(key, 'bootstrap'), keys.ensureKey(key, 'bootstrap')]);
     await keys.ensureKey(key, 'bootstrap');

@@ -164,7 +164,7 @@ describe('keys rotate', () => {
     for (const each of [old, key]) expect(await requestStatus(each)).toBe(200);
   });
 
-  it('does not extend the old key', async () => {
+  it('never extends the old key', async () => {
     const old = await createKey('short', '--expires-in', '1d');
     const { id, expiresAt } = await findRecord(old);
     expect((await run('rotate', String(id), '--overlap', '7d')).code).toBe(0);
@@ -265,7 +265,7 @@ describe('keys', () => {
 });
 
 describe('a database that keys cannot reach', () => {
-  it('is reported without its password', async () => {
+  it('appears in the error without its password', async () => {
     const env = { DATABASE_URL: 'postgres://admin:hunter2@127.0.0.1:1/petstore' };
     const result = await runCommand(keysCommand, ['list'], env);
     expect(result).toEqual(failure(/^error: \S/));

@@ -92,7 +92,7 @@ async function administer(statements: string[]): Promise<void> {
 
 describe('a PostgreSQL database', () => {
   it.each(FAILURES)(
-    'that %s makes the instance unready until it is repaired, and logs its cause without a stack',
+    'makes the instance unready until it is repaired, and logs the cause, if it %s',
     async (_state, fail, repair, message) => {
       await administer(fail);
       await waitUntilDisconnected(app.dataSource);
@@ -110,7 +110,7 @@ describe('a PostgreSQL database', () => {
     },
   );
 
-  it('that denies a privilege on one table refuses its requests with 503', async () => {
+  it('causes 503 to the requests of a table that it denies access to', async () => {
     await runInDatabase(`ALTER TABLE "categories" OWNER TO CURRENT_USER`);
     expect(await app.categories.create('during')).toBeError('SERVICE_UNAVAILABLE');
     await runInDatabase(`ALTER TABLE "categories" OWNER TO ${role}`);
@@ -143,14 +143,14 @@ describe('a request whose connection is lost', () => {
     ['a create', () => app.categories.create('dog')],
     ['a create with an Idempotency-Key', createWithKey],
   ])(
-    'gets 503 that says that it may have taken effect, and names the Idempotency-Key: %s',
+    'returns 503 that says that it may have taken effect, and names the Idempotency-Key: %s',
     async (_name, create) => {
       await terminate(AT_COMMIT);
       expect(await create()).toBeError('SERVICE_UNAVAILABLE', MAYBE);
     },
   );
 
-  it('gets another error in a transaction before its commit', async () => {
+  it('returns 503 without doubt if its transaction was not committed yet', async () => {
     await terminate(AT_ONCE);
     const transaction = transactionOnce(app.dataSource, undefined, (manager) =>
       manager.query(`INSERT INTO "categories" ("name") VALUES ('dog')`),
@@ -171,11 +171,11 @@ describe('a request whose connection is lost', () => {
           .from('pg_class', 'c')
           .getRawOne(),
     ],
-  ])('is told whether %s may have taken effect', async (_name, message, run) => {
+  ])('says whether %s may have taken effect', async (_name, message, run) => {
     await expect(run()).rejects.toMatchObject({ message: expect.stringMatching(message) });
   });
 
-  it('is not GET /readyz, which changes nothing', async () => {
+  it('returns 503 without doubt on GET /readyz, which changes nothing', async () => {
     await terminate('TRIGGER terminate BEFORE UPDATE ON "revisions" FOR EACH STATEMENT');
     expect(await getReadiness()).toBeError('SERVICE_UNAVAILABLE', RETRY);
   });

@@ -94,7 +94,7 @@ const readDatabaseErrors = async (): Promise<unknown> =>
   app.app.get(MetricsRegistry).getSingleMetricAsString(`service_database_errors_total`);
 
 describe('a feature that fails to reach another service', () => {
-  it('gets 500 or the error that it chose, and no database error is counted', async () => {
+  it('returns 500 or the error that it chose, and counts no database error', async () => {
     const before = await readDatabaseErrors();
     expect(await call('service')).toBeError('INTERNAL_ERROR');
     expect(await call('handled')).toBeError('GONE', 'The other service is not available.');
@@ -113,7 +113,7 @@ describeOnPostgres('GET /v1/categories', () => {
 });
 
 describe('a feature that calls the database through a repository', () => {
-  it('gets 503 with Retry-After while the database is unavailable', async () => {
+  it('returns 503 with Retry-After while the database is unavailable', async () => {
     expect((await call('database')).status).toBe(200);
     jest.spyOn(app.dataSource, 'createQueryRunner').mockImplementation(() => {
       throw new DatabaseUnavailableError();
@@ -136,7 +136,7 @@ describe('an error of a driver', () => {
     { message: 'Connection terminated unexpectedly' },
     { message: 'Client has encountered a connection error and is not queryable' },
     { message: 'database or disk is full', code: 'SQLITE_FULL' },
-  ])('that says that the database is lost or unable makes it unavailable: %j', (properties) => {
+  ])('makes the database unavailable if it says that it is lost or unable: %j', (properties) => {
     const error = new QueryFailedError('', [], Object.assign(new Error(), properties));
     expect(translateDriverError(error)).toBeInstanceOf(DatabaseUnavailableError);
   });
@@ -144,7 +144,7 @@ describe('an error of a driver', () => {
 
 describe('a feature with a wrong statement', () => {
   it.each(WRONG_STATEMENTS[DATABASE].map(([sql, parameters], index) => [sql, parameters, index]))(
-    'gets 500 for %s with %p, and the log has its stack and no outage',
+    'returns 500 for %s with %p, and logs its stack and no outage',
     async (_sql, _parameters, index) => {
       const response = await call(`wrong/${index}`);
       expect(response).toBeError('INTERNAL_ERROR');
@@ -159,7 +159,7 @@ describe('a feature with a wrong statement', () => {
 // The last, because the connection that it ends may be the next that the pool offers.
 describeOnPostgres('a statement', () => {
   it.each(['pg_cancel_backend', 'pg_terminate_backend'])(
-    'that is ended by %s fails because the database is unavailable',
+    'rejects with 503 if it is ended by %s',
     async (name) => {
       const statement = app.dataSource.query(`SELECT ${name}(pg_backend_pid())`);
       await expect(statement).rejects.toThrow(DatabaseUnavailableError);

@@ -69,7 +69,7 @@ const insertDirectly = (name: string): Promise<unknown> =>
   app.dataSource.query(`INSERT INTO "categories" ("name") VALUES ('${name}')`);
 
 describe('ETag of GET /v1/categories', () => {
-  it('is strong, stays the same while the list is unchanged, as by a rejected create, and changes with every create', async () => {
+  it('stays the same, and strong, after a rejected create, and changes with every create', async () => {
     const etags = new Set<string>();
     for (const name of ['dog', 'cat', 'cat']) {
       expect((await categories.create(name)).status).toBe(201);
@@ -160,7 +160,7 @@ describe('GET /v1/categories', () => {
     expect(list).toEqual(expected.map((row) => ({ id: expect.any(Number) as number, ...row })));
   });
 
-  it('does not query the categories again while the list is unchanged', async () => {
+  it('queries the categories once while the list is unchanged', async () => {
     await categories.create('dog');
     await categories.list();
     const queries = recordQueries(app.dataSource, LIST_QUERY);
@@ -229,7 +229,7 @@ describe('GET /v1/categories', () => {
     expect([turns.length, new Set(turns).size]).toEqual([3, 3]);
   });
 
-  it('is not read again for a minute if it is too large', async () => {
+  it('rejects a list that is too large for a minute without reading it again', async () => {
     const repository = app.dataSource.getRepository(CategoryEntity);
     const build = jest.fn(() => Promise.reject(new BodyTooLargeError('The list is too large.')));
     const list = new CachedList(repository, build, app.app.get(ResourceKit));
@@ -243,7 +243,7 @@ describe('GET /v1/categories', () => {
     expect(build).toHaveBeenCalledTimes(2);
   });
 
-  it('is limited to 256 MiB', async () => {
+  it('rejects a list above 256 MiB', async () => {
     const text = 'd'.repeat(KIB * KIB);
     function* readChunks(count: number): Generator<string[]> {
       for (let chunk = 0; chunk < count; chunk++) yield [text];
@@ -253,7 +253,7 @@ describe('GET /v1/categories', () => {
     await expect(build(256)).rejects.toThrow('The list is larger than 268435456 bytes');
   });
 
-  it('can be filtered, however long it is', async () => {
+  it('filters a list, however long it is', async () => {
     const rows = Array.from({ length: 2_500 }, (_, index) => `('${index % 2 ? 'dog' : 'cat'}')`);
     await app.dataSource.query(`INSERT INTO "categories" ("name") VALUES ${rows.join(', ')}`);
     const repository = app.dataSource.getRepository(CategoryEntity);
@@ -346,7 +346,7 @@ function getList(bytes = 0): CachedList<CategoryEntity> {
 }
 
 describe('the cache of lists', () => {
-  it('has one copy of a list, whatever the order of its filters and their values', async () => {
+  it('keeps one copy of a list, whatever the order of its filters and their values', async () => {
     await insertDirectly('dog');
     const list = getList();
     const description = 'brown';
@@ -363,7 +363,7 @@ describe('the cache of lists', () => {
     expect(await list.get({ name: [] })).not.toBe(await list.get());
   });
 
-  it('has at most 64 MiB of all lists and first pages, those that were used last', async () => {
+  it('keeps at most 64 MiB of all lists and first pages, those that were used last', async () => {
     const queries = recordQueries(app.dataSource, LIST_QUERY);
     const [first, second] = [getList(3_000_000), getList(3_000_000)];
     const read = (count: number) => first.get({ name: ['dog', `name ${count}`] });
@@ -449,7 +449,7 @@ describe('a list of 12 MB that changes while connections read it', () => {
     60_000,
   );
 
-  it('is sent to the end, but to the readers of the oldest version if former ones take too much memory', async () => {
+  it('reaches all readers, but those of the oldest version if former ones take too much memory', async () => {
     const slow = await openReader();
     await renameAll('cat');
     const fast = await openReader();

@@ -244,7 +244,7 @@ describe('the migrations of the features', () => {
     expect(await findUnsafeStatements(FEATURES)).toEqual([]);
   });
 
-  it('are refused if TypeORM drops a column, to change it', async () => {
+  it('fail startup if TypeORM drops a column, to change it', async () => {
     const unsafe = await findUnsafeIn((queryRunner) =>
       queryRunner.changeColumn('test_toys', 'name', new TableColumn({ ...NAME, length: '20' })),
     );
@@ -260,7 +260,7 @@ describe('the migrations of the features', () => {
       : [
           'ALTER TABLE public.test_toys DROP COLUMN IF EXISTS name, ADD COLUMN IF NOT EXISTS "name" text',
         ]),
-  ])('are refused if they drop a column, and add it again: %s', async (sql) => {
+  ])('fail startup if they drop a column, and add it again: %s', async (sql) => {
     const unsafe = await findUnsafeIn(async ({ manager }) => {
       for (const statement of sql.split('; ')) await manager.query(statement);
     });
@@ -268,14 +268,14 @@ describe('the migrations of the features', () => {
   });
 
   it.each(DATABASE === 'sqlite' ? ['api_keys', 'migrations'] : ['rate_limits', 'revisions'])(
-    'are refused if they change the table %s of the platform',
+    'fail startup if they change the table %s of the platform',
     async (table) => {
       const add = `ALTER TABLE ${table} ADD COLUMN nick text`;
       expect(await findUnsafeIn(({ manager }) => manager.query(add))).toBe(CHANGES + add);
     },
   );
 
-  it('may drop a column', async () => {
+  it('pass if they drop a column for good', async () => {
     const drop = 'ALTER TABLE "test_toys" DROP COLUMN "name"';
     expect(await findUnsafeIn(({ manager }) => manager.query(drop))).toBe('');
   });
@@ -283,7 +283,7 @@ describe('the migrations of the features', () => {
 
 // On SQLite the type of the ids differs from the entities (see IdColumn). The migrations are the same.
 describeOnPostgres('the schema of the migrations', () => {
-  it('is the schema of the entities, so that synchronization changes nothing', async () => {
+  it('equals the schema of the entities, so that synchronization changes nothing', async () => {
     const dataSource = await connectMigrated();
     const { upQueries, downQueries } = await dataSource.driver.createSchemaBuilder().log();
     expect(upQueries.map(({ query }) => query)).toEqual([]);
@@ -305,7 +305,7 @@ describeOnPostgres('a migration', () => {
     expect(await readModes()).toEqual([{ mode: 'A' }]);
   });
 
-  it('may take longer than the statement_timeout of the role', async () => {
+  it('takes longer than the statement_timeout of the role without an error', async () => {
     const other = await connectToPostgres(database.url);
     const { pathname } = new URL(database.url);
     await other.query(`ALTER DATABASE "${pathname.slice(1)}" SET statement_timeout = 500`);
@@ -318,7 +318,7 @@ describeOnPostgres('a migration', () => {
     expect(await migration).toHaveLength(dataSource.migrations.length);
   });
 
-  it('is reverted after that of another process has ended', async () => {
+  it('waits for that of another process before it is reverted', async () => {
     const dataSource = await connectMigrated();
     const other = await connectToPostgres(database.url);
     await other.query('SELECT pg_advisory_lock(7738378831)');
@@ -356,7 +356,7 @@ describe('a migration that the database rejects', () => {
     expect(await readAppliedMigrations(dataSource)).toEqual(ALL_NAMES);
   });
 
-  it('is named also if it is reverted, and stays applied', async () => {
+  it('appears by its name in the error of a revert, and stays applied', async () => {
     class ChangeToys1800000000000 {
       async up(): Promise<void> {}
       down({ manager }: QueryRunner): Promise<void> {
@@ -437,7 +437,7 @@ describeOnSqlite('a migration after which rows refer to missing rows', () => {
     expect(await readAppliedMigrations(dataSource)).toHaveLength(ALL_NAMES.length + 1);
   });
 
-  it('is applied if the references were wrong before', async () => {
+  it('succeeds if the references were wrong before', async () => {
     await connectMigrated();
     changeUnchecked(`${TABLE}; ${INSERT}`);
     const dataSource = await connectTo('DELETE FROM "test_toys" WHERE "category_id" = 8');
@@ -525,22 +525,28 @@ describeOnPostgres('a role without privileges', () => {
     return results.map(({ code, stderr }) => (code === 1 ? stderr : ''));
   }
 
-  it.each(['off', 'auto'])('on the tables is reported as such with MIGRATIONS=%s', async (mode) => {
-    const denied = 'permission denied for table migrations';
-    expect(await start(mode)).toContain(`${denied} (42501)`);
-    expect(await runCommands()).toEqual([`error: ${denied}\n`, `error: ${denied}\n`]);
-    await queryPostgres(database.url, `GRANT SELECT ON "migrations" TO ${role}`);
-    expect(await start(mode)).toContain('permission denied for table revisions (42501)');
-  });
+  it.each(['off', 'auto'])(
+    'fails startup with its name and the tables, MIGRATIONS=%s',
+    async (mode) => {
+      const denied = 'permission denied for table migrations';
+      expect(await start(mode)).toContain(`${denied} (42501)`);
+      expect(await runCommands()).toEqual([`error: ${denied}\n`, `error: ${denied}\n`]);
+      await queryPostgres(database.url, `GRANT SELECT ON "migrations" TO ${role}`);
+      expect(await start(mode)).toContain('permission denied for table revisions (42501)');
+    },
+  );
 
-  it.each(['off', 'auto'])('on the schema is reported as such with MIGRATIONS=%s', async (mode) => {
-    const sql = `ALTER SCHEMA public RENAME TO "Pets"; CREATE SCHEMA public;
+  it.each(['off', 'auto'])(
+    'fails startup with its name and the schema, MIGRATIONS=%s',
+    async (mode) => {
+      const sql = `ALTER SCHEMA public RENAME TO "Pets"; CREATE SCHEMA public;
       GRANT ALL ON ALL TABLES IN SCHEMA "Pets" TO ${role}; ALTER ROLE ${role} SET search_path = '$user', "Pets", public`;
-    await queryPostgres(database.url, `${sql}; REVOKE USAGE ON SCHEMA "Pets" FROM PUBLIC`);
-    const denied = 'permission denied for schema Pets';
-    expect(await start(mode)).toContain(`${denied} (42501)`);
-    expect(await runCommands()).toEqual([`error: ${denied}\n`, `error: ${denied}\n`]);
-  });
+      await queryPostgres(database.url, `${sql}; REVOKE USAGE ON SCHEMA "Pets" FROM PUBLIC`);
+      const denied = 'permission denied for schema Pets';
+      expect(await start(mode)).toContain(`${denied} (42501)`);
+      expect(await runCommands()).toEqual([`error: ${denied}\n`, `error: ${denied}\n`]);
+    },
+  );
 
   it('learns which schemas were searched if none has the tables', async () => {
     await queryPostgres(database.url, `ALTER ROLE ${role} SET search_path = pg_catalog`);

@@ -29,18 +29,18 @@ describe('SQLite database', () => {
     // 2 is FULL (https://sqlite.org/pragma.html#pragma_synchronous).
     ['synchronous', 2],
     ['foreign_keys', 1],
-  ])('is opened with %s = %s', async (pragma, value) => {
+  ])('opens with %s = %s', async (pragma, value) => {
     expect(await app.dataSource.query(`PRAGMA ${pragma}`)).toEqual([{ [pragma]: value }]);
   });
 
-  it('is created together with its parent directories', () => {
+  it('creates its file and the parent directories', () => {
     const database = new Database(file, { readonly: true, fileMustExist: true });
     expect(database.prepare('SELECT count(*) FROM "migrations"').pluck().get()).toBeGreaterThan(0);
     database.close();
   });
 
   it.each([0, 1])(
-    'does not assign the ids of deleted rows again after a migration recreated a table of %d rows',
+    'never assigns ids of deleted rows again after a migration recreated a table of %d rows',
     async (count) => {
       const queryRunner = app.dataSource.createQueryRunner();
       const columns = [idColumn(queryRunner, 'pk_cats'), { name: 'name', type: 'text' }];
@@ -129,7 +129,7 @@ describe('a create request (durability)', () => {
   it.each([
     ['without', undefined],
     ['with', createKey()],
-  ])('is committed before it is acknowledged, %s an Idempotency-Key', async (_with, key) => {
+  ])('commits before it is acknowledged, %s an Idempotency-Key', async (_with, key) => {
     const other = new Database(file, { readonly: true });
     const count = other.prepare<[], number>('SELECT count(*) FROM "categories"').pluck();
     const before = count.get()!;

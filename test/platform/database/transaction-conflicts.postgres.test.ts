@@ -15,7 +15,7 @@ describe('a database with a setting that would break promises', () => {
     ],
     // A commit that no synchronous standby has confirmed is reported as a warning.
     ['client_min_messages', 'error', /sends no warnings: set client_min_messages .* 'warning'/],
-  ])('is refused at startup, with what to set: %s = %s', async (setting, value, message) => {
+  ])('fails startup with what to set: %s = %s', async (setting, value, message) => {
     const database = await createDatabase();
     const name = new URL(database.url).pathname.slice(1);
     const alter = (change: string) =>
@@ -32,7 +32,7 @@ describe('a transaction that conflicts with others again and again', () => {
   const logger = new MemoryLogger();
   const app = useApp({ logger });
 
-  it('is repeated at most twice, and then fails with 503, which is not an outage', async () => {
+  it('repeats at most twice, and then returns 503 without an outage', async () => {
     await app.categories.create('old');
     let runs = 0;
     const transaction = app.dataSource.transaction('REPEATABLE READ', async (manager) => {
@@ -51,7 +51,7 @@ describe('a transaction that conflicts with others again and again', () => {
 describe('two transactions that wait for each other', () => {
   const app = useApp({ features: [CategoriesModule, CagesModule] });
 
-  it('both succeed, because one is repeated', async () => {
+  it('succeed both, because one is repeated', async () => {
     const ids = await Promise.all(
       ['a', 'b'].map(async (name) => (await app.categories.create(name)).json<{ id: number }>().id),
     );
@@ -113,7 +113,7 @@ describe('two transactions that wait for each other', () => {
     return runs;
   };
 
-  it('do not exist if all insert into two tables in the same order', async () => {
+  it('never wait for each other if all insert into two tables in the same order', async () => {
     const positions = Array.from({ length: 20 }, (_, index) => 100 + index);
     const runs = await Promise.all(positions.map((position) => insert(position)));
     expect(new Set(runs)).toEqual(new Set([1]));

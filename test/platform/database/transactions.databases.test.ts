@@ -58,7 +58,7 @@ describe('DataSource.transaction', () => {
     );
   });
 
-  it('does not show its rows to others before it commits', async () => {
+  it('hides its rows from others before it commits', async () => {
     let others: Promise<number> | undefined;
     const transaction = dataSource.transaction(async (manager) => {
       await manager.insert(CategoryEntity, { name: 'uncommitted' });
@@ -72,7 +72,7 @@ describe('DataSource.transaction', () => {
     expect(await app.categories.getNames()).toEqual([]);
   });
 
-  it('may have savepoints', async () => {
+  it('rolls back to a savepoint', async () => {
     await dataSource.transaction(async (manager) => {
       await insertPair(manager, 'outer');
       const inner = manager.transaction(async (nested) => {
@@ -84,7 +84,7 @@ describe('DataSource.transaction', () => {
     expect(await app.categories.getNames()).toEqual(['outer a', 'outer b']);
   });
 
-  it('is not said to be committed if it cannot be, because an error was caught', async () => {
+  it('rejects if it cannot be committed, because an error was caught', async () => {
     const transaction = dataSource.transaction(async (manager) => {
       await manager.insert(CategoryEntity, { name: 'caught' });
       await manager.query('SELECT "name" FROM "nothing"').catch(() => undefined);
@@ -97,7 +97,7 @@ describe('DataSource.transaction', () => {
     expect(await app.categories.getNames()).toEqual(isCommitted ? ['caught'] : []);
   });
 
-  it('is rolled back with an error if it takes too long, and nothing else hangs', async () => {
+  it('rolls back with an error if it takes too long, while others continue', async () => {
     const queryRunner = dataSource.createQueryRunner();
     const inserted = Promise.withResolvers<void>();
     const results = await Promise.allSettled([
@@ -130,7 +130,7 @@ describe('DataSource.transaction', () => {
     await queryRunner.release();
   });
 
-  it('that waits for a statement outside of it fails instead of hanging', async () => {
+  it('fails instead of hanging if it waits for a statement outside of it', async () => {
     const repository = dataSource.getRepository(CategoryEntity);
     const outcome = dataSource.transaction(async (manager) => {
       await manager.insert(CategoryEntity, { name: 'inside' });
@@ -182,7 +182,7 @@ describeOnSqlite('DataSource.transaction on SQLite', () => {
     expect(await app.categories.getNames()).toEqual(['other']);
   });
 
-  it('does not delay a create beyond the deadline, after which it would be stored', async () => {
+  it('rejects a create at its deadline instead of storing it later', async () => {
     const delays = [1_300, 1_300];
     const transactions = Promise.all(
       delays.map((milliseconds) => dataSource.transaction(() => delay(milliseconds))),

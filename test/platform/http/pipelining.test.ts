@@ -28,7 +28,7 @@ class ImagesModule {}
 const app = useApp({ features: [ImagesModule] });
 
 describe('pipelined requests', () => {
-  it('are handled one after another, so that unread responses do not fill the memory', async () => {
+  it('wait for one another, so that unread responses do not fill the memory', async () => {
     const client = connect(Number(new URL(app.url).port), '127.0.0.1').pause();
     await once(client, 'connect');
     const head = `GET /v1/images HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer ${app.key}\r\n\r\n`;

@@ -126,7 +126,7 @@ describe('malformed HTTP', () => {
     ['HEADERS_TOO_LARGE', TOO_LARGE],
     ['NOT_IMPLEMENTED', UNSUPPORTED],
     ['PAYLOAD_TOO_LARGE', [['a huge chunk extension', extension]]],
-  ])('with the error %s', (code, requests) => {
+  ])('reports %s', (code, requests) => {
     it.each(requests)(
       'rejects %s, stores nothing and closes the connection',
       async (_name, text) => {

@@ -72,7 +72,7 @@ describe('concurrent create requests', () => {
   it.each([
     ['one INSERT', 40, [40]],
     ['batches of at most 500 rows', 1_001, [500, 500, 1]],
-  ])('are inserted with %s, in order of arrival', async (_label, count, sizes) => {
+  ])('share %s, in order of arrival', async (_label, count, sizes) => {
     const inserts = recordStatements(app.dataSource, INSERT_QUERY);
     const bodies = newCategories(count);
     const created = await Promise.all(bodies.map((body) => categories.create(body)));
@@ -84,7 +84,7 @@ describe('concurrent create requests', () => {
     expect(first).toEqual(ascending(first));
   });
 
-  it('are inserted with the next batch if they arrive while another one is inserted', async () => {
+  it('join the next batch if they arrive while another one is inserted', async () => {
     const locked = Promise.withResolvers<void>();
     const release = Promise.withResolvers<void>();
     const transaction = app.dataSource.transaction(async (manager) => {
@@ -164,9 +164,9 @@ describe('a batch with a row that the database rejects', () => {
   );
 });
 
-describe('a batch when the deadline passes', () => {
+describe('a batch whose deadline passes', () => {
   describeOnSqlite('before its COMMIT', () => {
-    it('is rolled back if no client waits for any of its rows', async () => {
+    it('stores nothing if no client waits for any of its rows', async () => {
       // The rows wait for a transaction, and have 800 ms left for their own.
       const transaction = app.dataSource.transaction(() => delay(1_500));
       const created = createAll(['one', 'two']);
@@ -182,7 +182,7 @@ describe('a batch when the deadline passes', () => {
   });
 
   describeOnPostgres('after the statement that stores its rows', () => {
-    it('says that they may have been stored', async () => {
+    it('reports that they may have been stored', async () => {
       delayInserts(2_500);
       expect(await createAll(['one'])).toMatchObject([
         { reason: { message: expect.stringMatching(/Idempotency-Key/) as string } },
@@ -192,8 +192,8 @@ describe('a batch when the deadline passes', () => {
   });
 });
 
-describe('a batch when the database fails', () => {
-  it('is rejected as a whole, and the next one is inserted', async () => {
+describe('a batch during a failure of the database', () => {
+  it('rejects each of its rows, and stores those of the next batch', async () => {
     await app.dataSource.query('ALTER TABLE "categories" RENAME TO "hidden"');
     const results = await createAll(['one', 'two', 'three']);
     expect(results.map(({ status }) => status)).toEqual(['rejected', 'rejected', 'rejected']);
@@ -207,8 +207,8 @@ describe('a batch when the database fails', () => {
   });
 });
 
-describe('create requests that are repeated', () => {
-  it('by many clients get their responses beside new ones', async () => {
+describe('repeated create requests', () => {
+  it('return the recorded responses beside new requests', async () => {
     const keys = createKeys(100);
     const first = await create(keys);
     for (let storm = 0; storm < 3; storm++) {
@@ -221,7 +221,7 @@ describe('create requests that are repeated', () => {
     }
   });
 
-  it('with one key at once are one, also beside a different request with the key', async () => {
+  it('create one category if they share a key, also beside a different request with it', async () => {
     const { value } = createKey();
     const keys = Array.from({ length: 100 }, () => createKey(value));
     const [created, other] = await Promise.all([
@@ -234,7 +234,7 @@ describe('create requests that are repeated', () => {
     expect(await app.categories.getNames()).toEqual([value]);
   });
 
-  it('get the response of the first one beside a rejected row, although its row violates a constraint', async () => {
+  it('return the first response beside a rejected row, although their row violates a constraint', async () => {
     await rejectName('duplicate');
     await app.dataSource.query(
       `CREATE UNIQUE INDEX "unique_copy" ON "categories" ("name") WHERE "name" = 'copied'`,
@@ -251,7 +251,7 @@ describe('create requests that are repeated', () => {
     expect(copies).toEqual([first, first, first]);
   });
 
-  it('on two instances are repeated, refused or created, each by its key', async () => {
+  it('replay, reject or create by their keys on two instances at once', async () => {
     const other =
       DATABASE === 'postgres'
         ? await startApp({
@@ -288,7 +288,7 @@ describe('create requests that are repeated', () => {
     if (other !== app) await other.stop();
   });
 
-  it('are inserted if the first one with the key was rejected', async () => {
+  it('create a category if the first one with the key was rejected', async () => {
     await rejectName('duplicate');
     const { value } = createKey();
     const [first, second] = await Promise.allSettled(
@@ -300,7 +300,7 @@ describe('create requests that are repeated', () => {
 
 // A sequence of PostgreSQL does not follow the ids of rows inserted with an id.
 describeOnSqlite('a batch at the maximum id', () => {
-  it('is stored up to the maximum id', async () => {
+  it('stores rows up to it, and rejects the one beyond', async () => {
     await app.dataSource.query(
       `INSERT INTO "categories" ("id", "name") VALUES (${MAX_ID - 2}, 'third from the end')`,
     );

@@ -62,7 +62,7 @@ const isReplayed = ({ headers }: HttpResponse): boolean =>
   headers['idempotency-replayed'] === 'true';
 
 describe('a create request with an Idempotency-Key', () => {
-  it('creates one row and gets the same bytes again when it is repeated, also after the row was deleted', async () => {
+  it('creates one row, and returns the same bytes again, also after the row was deleted', async () => {
     const key = randomUUID();
     const body = { name: 'dog', description: 'Wau "ünï" \u{1F436}' };
     const first = await create(key, body);
@@ -80,7 +80,7 @@ describe('a create request with an Idempotency-Key', () => {
     expect(await app.categories.getAll()).toEqual([]);
   });
 
-  it('gets the bytes that another instance has recorded', async () => {
+  it('returns the bytes that another instance has recorded', async () => {
     const { database } = app.config;
     const shared = { config: database, url: '', drop: async () => undefined };
     const other = await startApp({ database: shared });
@@ -95,7 +95,7 @@ describe('a create request with an Idempotency-Key', () => {
     expect([isReplayed(repeated), repeated.text]).toEqual([true, first.text]);
   });
 
-  it('is separate from that of another API key', async () => {
+  it('creates a row for each API key that sends the same Idempotency-Key', async () => {
     const key = randomUUID();
     const other = await app.app.get(ApiKeysService).create('other');
     const first = await create(key);
@@ -105,7 +105,7 @@ describe('a create request with an Idempotency-Key', () => {
     expect(await app.categories.getAll()).toHaveLength(2);
   });
 
-  it('is compared without white space, but with the order of the properties', async () => {
+  it('compares bodies without white space, but with the order of the properties', async () => {
     const key = randomUUID();
     const send = (body: string): Promise<HttpResponse> =>
       sendRequest(`${app.url}/v1/categories`, {
@@ -118,7 +118,7 @@ describe('a create request with an Idempotency-Key', () => {
     expect(await send('{"description":"d","name":"dog"}')).toBeError('IDEMPOTENCY_KEY_REUSED');
   });
 
-  it('gets 422 with the key of a different request, also if both arrive at once', async () => {
+  it('returns 422 for the key of a different request, also if both arrive at once', async () => {
     const key = randomUUID();
     const first = await create(key);
     expect(await create(key, { name: 'cat' })).toBeError('IDEMPOTENCY_KEY_REUSED');
@@ -136,7 +136,7 @@ describe('a create request with an Idempotency-Key', () => {
     ['', ['?', 'http://petstore/v1/categories', 'HTTP://other.example:80/v1/categories?']],
     ['?a=1', ['http://user@petstore/v1/categories?a=1']],
   ])(
-    'is repeated in absolute form, by another host and with an empty query: %j',
+    'repeats the response in absolute form, by another host and with an empty query: %j',
     async (query, others) => {
       const key = randomUUID();
       const { status, text } = await createAt(`/v1/categories${query}`, key);
@@ -194,7 +194,7 @@ describe('a create request with an Idempotency-Key', () => {
     String.raw`"\n"`,
     ['a', 'b'],
     ['"a"', '"b"'],
-  ])('is refused if the key is %j', async (header) => {
+  ])('returns 400 for the key %j', async (header) => {
     expect(await create(header)).toBeError('VALIDATION_FAILED', /Idempotency-Key/);
     expect(await app.categories.getAll()).toEqual([]);
   });
@@ -211,7 +211,7 @@ describe('the fingerprint in a record', () => {
   const password = '{"name":"hunter2"}';
   const former = hash('sha256', `POST /v1/categories\n${password}`);
 
-  it('does not reveal the body: it depends on the API key', async () => {
+  it('conceals the body, because it depends on the API key', async () => {
     const other = await app.app.get(ApiKeysService).create('other');
     const key = randomUUID();
     await send(password, key);
@@ -220,7 +220,7 @@ describe('the fingerprint in a record', () => {
     expect(new Set([former, ...records.map(({ fingerprint }) => fingerprint)]).size).toBe(3);
   });
 
-  it('may be that of the previous release, which was computed without the API key', async () => {
+  it('matches also as the previous release computed it, without the API key', async () => {
     const first = await send(password, 'former');
     const { manager } = app.dataSource;
     await manager.update(IdempotencyRecord, { key: 'former' }, { fingerprint: former });
@@ -236,7 +236,7 @@ describe('the records of Idempotency-Keys', () => {
   });
   afterEach(() => jest.restoreAllMocks());
 
-  it('are deleted after 24 hours, 1,000 at a time', async () => {
+  it('expire after 24 hours, and are deleted 1,000 at a time', async () => {
     const cleanup = app.app.get(IdempotencyRecordsCleanup);
     const { manager } = app.dataSource;
     await manager.clear(IdempotencyRecord);
@@ -253,7 +253,7 @@ describe('the records of Idempotency-Keys', () => {
     expect(await countRecords()).toBe(0);
   });
 
-  it('are deleted while the service runs', async () => {
+  it('disappear while the service runs', async () => {
     await create(randomUUID());
     await app.dataSource.query('UPDATE "idempotency_records" SET "created_at" = 0');
     const other = await startApp({
@@ -268,9 +268,9 @@ describeOnSqlite('the records of Idempotency-Keys on SQLite', () => {
   afterEach(() => jest.restoreAllMocks());
 
   it.each([
-    ['are deleted once the service has run for ten minutes', 600_000, DAY_MS + 1, 0, 1],
-    ['are kept before, because the clock may be wrong then', 599_999, DAY_MS + 1, 0, 0],
-    ['are kept if the clock has been set forward since', DAY_MS, 60_000, 25 * HOUR_MS, 0],
+    ['disappear once the service has run for ten minutes', 600_000, DAY_MS + 1, 0, 1],
+    ['stay before, because the clock may be wrong then', 599_999, DAY_MS + 1, 0, 0],
+    ['stay if the clock has been set forward since', DAY_MS, 60_000, 25 * HOUR_MS, 0],
   ])('%s', async (_name, uptime, age, clockChange, deleted) => {
     const now = performance.timeOrigin + uptime;
     const { manager } = app.dataSource;
@@ -302,7 +302,7 @@ describeOnPostgres('the records of Idempotency-Keys on PostgreSQL', () => {
   afterEach(() => jest.restoreAllMocks());
 
   it.each([25, -25])(
-    'are made and deleted by the clock of the database, also if that of the instance is wrong by %d hours',
+    'follow the clock of the database if that of the instance is wrong by %d hours',
     async (hours) => {
       const now = Date.now();
       const { createdAt } = await insertRecord(hours * HOUR_MS);
@@ -312,7 +312,7 @@ describeOnPostgres('the records of Idempotency-Keys on PostgreSQL', () => {
     },
   );
 
-  it('cannot be deleted before, except by an operator', async () => {
+  it('refuse to be deleted before, except by an operator', async () => {
     const { key } = await insertRecord(0);
     const { manager } = app.dataSource;
     const deletion = manager.transaction(async (transaction) => {

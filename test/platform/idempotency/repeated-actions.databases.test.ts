@@ -211,7 +211,7 @@ describe.each([
   ['exchange', 'NOT_FOR_SALE'],
   ['exchange-checked', 'VALIDATION_FAILED'],
 ])('an action with an Idempotency-Key and a rule: %s', (name, code) => {
-  it('gets its response again although its rule is broken by its success', async () => {
+  it('repeats its response although its success breaks its rule', async () => {
     const { id } = (await app.categories.create('for sale')).json<{ id: number }>();
     const key = randomUUID();
     const first = await post(`/categories/${id}/${name}`, key);
@@ -279,7 +279,7 @@ describe('an action that fails after its transaction', () => {
     ['NOT_FOR_SALE', gone, /^$/],
     ['VALIDATION_FAILED', () => new ApiError('VALIDATION_FAILED', 'after the commit'), /^$/],
   ])(
-    'gets its error, %s, which is logged if it is unexpected, and the response when it is repeated',
+    'returns its error, %s, logged if unexpected, and the response when it is repeated',
     async (code, createError, logged) => {
       logger.entries.length = 0;
       const { id } = (await app.categories.create('for sale')).json<{ id: number }>();
@@ -297,7 +297,7 @@ describe('an action that fails after its transaction', () => {
 });
 
 describe('twenty actions with one key at once', () => {
-  it('are one, and nineteen repetitions', async () => {
+  it('execute once, and repeat the response nineteen times', async () => {
     const { id } = (await app.categories.create('for sale')).json<{ id: number }>();
     const key = randomUUID();
     const responses = await Promise.all(
@@ -311,7 +311,7 @@ describe('twenty actions with one key at once', () => {
 
 describe('a create request below a resource that is gone', () => {
   // With the name required, a rule looks for the cage.
-  it.each(['ball', 'required'])('gets its response again, for a %s', async (name) => {
+  it.each(['ball', 'required'])('repeats its response, for a %s', async (name) => {
     const cage = { label: randomUUID(), room: 'attic', shelfPosition: 1 };
     const { id } = (await post('/cages', randomUUID(), cage)).json<Cage>();
     const toy = { name };

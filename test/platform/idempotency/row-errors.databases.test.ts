@@ -105,7 +105,7 @@ describe('a row that the database refuses', () => {
 
   // oxlint-disable-next-line jest/expect-expect -- `expectOnlyBadRefused` asserts
   it.each(REFUSALS)(
-    'by %s stores nothing, and fails no other row of its batch',
+    'stores nothing, and fails no other row of its batch, by %s',
     async (_name, [body, timing]) => {
       await onBad(body, timing);
       for (const keyed of [false, true]) {
@@ -116,7 +116,7 @@ describe('a row that the database refuses', () => {
     },
   );
 
-  it('gets the response of another instance that has stored its key since it was looked for', async () => {
+  it('returns the response that another instance stored with its key after the look-up', async () => {
     await onBad(DATABASE === 'sqlite' ? `SELECT RAISE(ABORT, 'bad')` : `RAISE EXCEPTION 'bad'`);
     const [key, response] = [createKey(), { id: 7, name: 'of another instance' }];
     const query = app.dataSource.query.bind(app.dataSource);
@@ -135,7 +135,7 @@ describe('a row that the database refuses', () => {
     expect(await app.categories.getNames()).toEqual([]);
   });
 
-  it('is created if the record of its key is deleted before it is looked for', async () => {
+  it('creates its row if the record of its key is deleted before the look-up', async () => {
     const service = app.app.get(CategoriesService);
     const { value } = createKey();
     const first = await service.create({ name: 'first' }, createKey(value));
@@ -153,7 +153,7 @@ describe('a row that the database refuses', () => {
   });
 
   describeOnPostgres('by a policy', () => {
-    it('fails no other row of its batch, and alone is not an outage', async () => {
+    it('fails no other row of its batch, and causes no outage alone', async () => {
       const role = `role_${randomUUID().replaceAll('-', '')}`;
       const database = await createDatabase(DATABASE);
       await queryPostgres(database.url, `CREATE ROLE ${role} LOGIN PASSWORD 'secret'`);

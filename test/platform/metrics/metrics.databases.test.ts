@@ -304,7 +304,7 @@ describeOnSqlite('GET /metrics on SQLite', () => {
 });
 
 describe('a list that is too large', () => {
-  it('is an error once a minute, which is logged and counted, and leaves the rest at work', async () => {
+  it('causes one error a minute, which is logged and counted, and fails nothing else', async () => {
     const logger = new MemoryLogger();
     const other = await startApp({ logger, config: { metricsPort: 0 } });
     const message = 'The list is larger than 268435456 bytes: offer it in pages.';

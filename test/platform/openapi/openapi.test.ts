@@ -114,7 +114,7 @@ const toNames = (routes: Route[]): string[] =>
   routes.map(({ method, path }) => `${method} ${path}`).toSorted();
 
 describe('openapi.json', () => {
-  it('is the output of `npm run openapi`', async () => {
+  it('equals the output of `npm run openapi`', async () => {
     const committed = await readFile(
       join(import.meta.dirname, '..', '..', '..', 'openapi.json'),
       'utf8',
@@ -131,7 +131,7 @@ describe('OpenAPI document', () => {
     expect(toNames(getProtectedRoutes(app)).filter((name) => !isDeclared.has(name))).toEqual([]);
   });
 
-  it('has no pattern that is too slow for some texts', () => {
+  it('contains no pattern that is too slow for some texts', () => {
     const patterns = new Map<string, number | undefined>();
     type Value = { pattern?: unknown; maxLength?: number; format?: string } | null;
     JSON.stringify(document, (_name, value: Value) => {
@@ -145,7 +145,7 @@ describe('OpenAPI document', () => {
       expect([each, findBacktracking(...each)]).toEqual([each, undefined]);
   });
 
-  it('has the configured contact and servers, or else the deployment that serves it', () => {
+  it('names the configured contact and servers, or else the deployment that serves it', () => {
     expect(document.info.contact).toEqual({ email: 'help@pets.example' });
     expect(localDocument.info).not.toHaveProperty('contact');
     expect(document.servers).toEqual([
@@ -156,7 +156,7 @@ describe('OpenAPI document', () => {
     expect(localDocument.servers).toEqual([{ url: '/v1', description, 'x-internal': false }]);
   });
 
-  it('links the guide of the product, which the service has with its examples as text, or pages for any product', async () => {
+  it('links the guide of the product, which the service serves with its examples, or general pages', async () => {
     const [, path] = /\[client guide\]\((.*?)\)/.exec(document.info.description!)!;
     for (const file of [
       path!,
@@ -291,7 +291,7 @@ describe('GET /openapi.json and /openapi.yaml', () => {
 });
 
 describe('GET /docs', () => {
-  it('can try the operations of each version at the address where the page was opened', async () => {
+  it('tries the operations of each version at the address where the page was opened', async () => {
     const page = (await app.http().get('/docs/swagger-ui-init.js')).text.replaceAll(/\s/g, '');
     for (const [address, production] of [
       ['/', 'https://api.pets.example/shop'],
@@ -313,14 +313,14 @@ describe('GET /', () => {
 });
 
 describe('a feature with an error code that is not in upper snake case', () => {
-  it.each(['categoryEmpty', '_EMPTY', `E${'X'.repeat(64)}`])('is rejected: %s', (code) => {
+  it.each(['categoryEmpty', '_EMPTY', `E${'X'.repeat(64)}`])('fails startup: %s', (code) => {
     const declare = () => Feature({ tag: [], errorCodes: [{ ...EMPTY, code }] });
     expect(declare).toThrow(`The error code ${code} is not`);
   });
 });
 
 describe('two features with the same route', () => {
-  it('are rejected at startup', async () => {
+  it('fail startup', async () => {
     @Controller('categories')
     class DuplicateController {
       @Get()

@@ -229,7 +229,7 @@ async function readSteps(): Promise<string[]> {
 }
 
 describe('docs/adopting.md', () => {
-  it('makes the service a team’s own without a change of the platform, merges the next version, and leaves nothing red', async () => {
+  it('makes a fork whose checks pass, also after a merge, without changes of the platform', async () => {
     const formerKey = await createKey();
     await adopt();
     const changed = (await run('git diff --name-only main~')).trim().split('\n');

@@ -73,7 +73,7 @@ async function requestAsPrinted(
 }
 
 describe('README.md', () => {
-  it('begins with two commands, of which the first serves the request that it prints, and those of the page', async () => {
+  it('starts a service by its first command that serves the requests printed and on the page', async () => {
     expect([start, test]).toEqual(['npm ci && npm start', 'npm ci && npm test']);
     const [requests, keys, generator, ...rest] = others;
     expect(rest).toEqual([]);

@@ -91,7 +91,7 @@ function limitFileSize(pid: number, bytes: number | 'unlimited'): void {
 
 describe('a full disk', () => {
   prlimit.it(
-    'rejects creates with 503 and is not ready, also when logs cannot be written, still serves the list, and recovers once space is available',
+    'returns 503 to creates and /readyz, also without logs, still lists, and recovers with space',
     async () => {
       const log = join(services.directory, 'service.log');
       writeFileSync(log, '');

@@ -307,7 +307,7 @@ nginx.describe('docs/install.md', () => {
     expect(await run(`api keys list`)).toContain('first');
   });
 
-  it('has no other block of commands', () => {
+  it('contains no other block of commands', () => {
     const commands = blocks.filter(
       ({ language, notRun }) => language === 'sh' && notRun === undefined,
     );

@@ -132,7 +132,7 @@ monitored.describe('deploy/alerts.yml', () => {
     await waitForResults(selectors);
   });
 
-  it('has a test, and a section of the runbook, for each alert', () => {
+  it('tests each alert, which a section of the runbook explains', () => {
     const runbook = read('docs/runbook.md');
     const tests = read('deploy/alerts.test.yml');
     for (const { name, annotations } of alerts) {
@@ -142,7 +142,7 @@ monitored.describe('deploy/alerts.yml', () => {
     }
   });
 
-  it('is accompanied by a runbook with valid commands, whose queries name metrics of the service', async () => {
+  it('links a runbook whose commands are valid, and whose queries name metrics of the service', async () => {
     const blocks = (await readBlocks('docs/runbook.md')).filter(
       ({ language }) => language === 'sh',
     );
@@ -171,7 +171,7 @@ monitored.describe('deploy/alerts.yml', () => {
     }
   });
 
-  it('is accompanied by a dashboard, each of whose queries finds series of the service', async () => {
+  it('matches a dashboard, each of whose queries finds series of the service', async () => {
     const { panels } = JSON.parse(read('deploy/grafana-dashboard.json')) as Dashboard;
     const expressions = panels.flatMap(({ targets }) =>
       targets.map(({ expr }) =>

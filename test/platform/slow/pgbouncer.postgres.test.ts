@@ -88,7 +88,7 @@ requires('pgbouncer', hasPgBouncer).describe('PgBouncer in transaction mode', ()
     }
   });
 
-  it('gets the connection back of a statement that times out', async () => {
+  it('returns the connection of a statement that times out to the pool', async () => {
     const [instance] = await serve(1);
     const { categories } = instance!;
     const other = await connectToPostgres(database.url);

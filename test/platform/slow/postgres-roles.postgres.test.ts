@@ -41,7 +41,7 @@ afterAll(async () => {
 });
 
 describe('a PostgreSQL role that may only read and write rows', () => {
-  it('is enough for the service and its commands while the owner migrates', async () => {
+  it('serves requests and runs commands while the owner migrates', async () => {
     const { service, url, categories } = await services.serve({ env: { DATABASE_URL: user } });
     const create = async (): Promise<number> => {
       const headers = { ...jsonHeaders(BOOTSTRAP_KEY), 'idempotency-key': 'role' };
@@ -63,7 +63,7 @@ describe('a PostgreSQL role that may only read and write rows', () => {
     expect(service.output).not.toMatch(/ (WARN|ERROR|FATAL) /);
   });
 
-  it('cannot change the schema', async () => {
+  it('fails to change the schema', async () => {
     for (const sql of ['CREATE TABLE "t" ()', 'DROP TABLE "categories"', 'TRUNCATE "categories"'])
       await expect(queryPostgres(user, sql)).rejects.toMatchObject({ code: '42501' });
   });

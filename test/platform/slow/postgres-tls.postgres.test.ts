@@ -81,7 +81,7 @@ openssl.describe('PostgreSQL with sslmode=verify-full', () => {
     await rm(directory, { recursive: true });
   });
 
-  it('is reached over TLS, and not while its certificate is that of another authority', async () => {
+  it('connects over TLS, and fails while the certificate is that of another authority', async () => {
     const logger = new MemoryLogger();
     const app = await serve('localhost', 'ca', logger);
     const { categories } = app;
@@ -105,7 +105,7 @@ openssl.describe('PostgreSQL with sslmode=verify-full', () => {
   it.each([
     ['of another authority', 'localhost', 'other-ca', /certificate/],
     ['for another host', '127.0.0.1', 'ca', /127\.0\.0\.1 is not in the cert's list/],
-  ])('is rejected at startup with a certificate %s', async (_case, host, authority, reason) => {
+  ])('fails startup with a certificate %s', async (_case, host, authority, reason) => {
     const message = new RegExp(`^Failed to open database: .*${reason.source}`);
     await expect(serve(host, authority)).rejects.toThrow(message);
   });

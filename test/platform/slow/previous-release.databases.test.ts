@@ -64,7 +64,7 @@ async function startCleanup(...instance: Parameters<typeof start>): Promise<void
   await queryPostgres(database.url, `DELETE FROM ${where}`);
 }
 
-describeWithPreviousRelease('beside an instance of the previous release, a new one', () => {
+describeWithPreviousRelease('a new instance beside one of the previous release', () => {
   beforeEach(async () => {
     database = await createDatabase();
     services = await createServices({ DATABASE_URL: database.url });
@@ -89,7 +89,7 @@ describeWithPreviousRelease('beside an instance of the previous release, a new o
       ['former', 'current'],
       ['current', 'former'],
     ] as const)(
-      'lists what both create, and what sessions that replicate rows change, if the %s one starts before the %s one',
+      'lists what both create and replication changes, if the %s one starts before the %s one',
       async (first, second) => {
         const instances = [await start(first), await start(second)];
         const expected: string[] = [];
