@@ -74,7 +74,7 @@ export class ApiKeyVerifier implements OnApplicationShutdown {
   ): ApiKey | Promise<ApiKey | undefined> {
     const cached = this.cache.get(key);
     const isFresh = cached !== undefined && performance.now() - cached.checkedAt < CACHE_TTL_MS;
-    if (isFresh && this.checkUse(cached.record, Date.now())) return cached.record;
+    if (isFresh && this.recordUseUnlessExpired(cached.record, Date.now())) return cached.record;
     const deadline = new Deadline();
     const client = toClient(request.ip);
     const id = `${client} ${key}`;
@@ -131,7 +131,7 @@ export class ApiKeyVerifier implements OnApplicationShutdown {
     this.cache.delete(key);
     if (record === null && cached !== undefined)
       this.logger.log(`API key ${cached.id} (${cached.name}) is revoked, rejecting request`);
-    if (record === null || !this.checkUse(record, now)) return undefined;
+    if (record === null || !this.recordUseUnlessExpired(record, now)) return undefined;
     this.warnOfExpiry(record, now);
     this.cache.set(key, { record, checkedAt });
     if (this.cache.size > CACHE_SIZE) this.cache.delete(this.cache.keys().next().value!);
@@ -149,16 +149,16 @@ export class ApiKeyVerifier implements OnApplicationShutdown {
   }
 
   /**
-   * Returns whether a key has not expired, and records its use, at most once an hour unless the clock was ahead: on
-   * SQLite every write invalidates the cached lists.
+   * Records the use of a key, and returns true, unless it has expired. A use is recorded at most once an hour, unless the
+   * clock was ahead, because on SQLite every write invalidates the cached lists.
    */
-  private checkUse(record: ApiKey, now: number): boolean {
+  private recordUseUnlessExpired(record: ApiKey, now: number): boolean {
     if (expiresBefore(record, now)) return false;
     const sinceLastUse = now - (record.lastUsedAt?.getTime() ?? 0);
     if (sinceLastUse < 0 || sinceLastUse >= HOUR_MS) {
       record.lastUsedAt = new Date(now);
       this.lastUses.set(record.id, record.lastUsedAt);
-      // Its warnings are not those of the first request.
+      // The writer belongs to no request: its warnings have no request id.
       this.lastUseWriter ??= requestContext
         .run(undefined, () => this.writeLastUses())
         .finally(() => (this.lastUseWriter = undefined));

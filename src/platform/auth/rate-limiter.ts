@@ -35,7 +35,7 @@ export class RateLimiter {
     const window = this.getWindow(client, limit, message);
     this.windows.set(client, window);
     window.count++;
-    return this.describe(window, limit);
+    return this.toHeaders(window, limit);
   }
 
   /**
@@ -69,7 +69,11 @@ export class RateLimiter {
     }
   }
 
-  /** @throws {ApiError} TOO_MANY_REQUESTS */
+  /**
+   * Returns the current window of a client, or a new one.
+   *
+   * @throws {ApiError} TOO_MANY_REQUESTS if the limit is reached
+   */
   private getWindow(client: string, limit: number, message: string): Window {
     // The monotonic clock: that of the system may be set.
     const now = performance.now();
@@ -80,11 +84,11 @@ export class RateLimiter {
     const window = this.windows.get(client) ?? { startedAt: now, count: 0 };
     if (window.count < limit) return window;
     this.rejected++;
-    const headers = { ...this.describe(window, limit), 'Retry-After': getSecondsLeft(window) };
+    const headers = { ...this.toHeaders(window, limit), 'Retry-After': getSecondsLeft(window) };
     throw new ApiError('TOO_MANY_REQUESTS', message, { headers });
   }
 
-  private describe(window: Window, limit: number): Record<string, string> {
+  private toHeaders(window: Window, limit: number): Record<string, string> {
     const remaining = Math.max(0, limit - window.count);
     return {
       'RateLimit-Policy': `"${this.policy}";q=${limit};w=${WINDOW_S}`,
