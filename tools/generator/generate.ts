@@ -48,7 +48,7 @@ async function run(action: () => Promise<void>): Promise<void> {
   }
 }
 
-/** Generates a module, and reports what was made and what is left to do. */
+/** Generates a module, and prints the report, the files and the remaining tasks. */
 async function from(contract: string, { module: name, dryRun }: FromOptions): Promise<void> {
   const root = await readDocument(contract);
   const options = { name: toModuleName(contract, name), source: basename(contract) };

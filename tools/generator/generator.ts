@@ -1,4 +1,4 @@
-/** Makes a module from an OpenAPI document: reads it, plans what is stored, and writes the files. */
+/** Generates a module from an OpenAPI document: reads the document, plans the tables, and writes the files. */
 import { existsSync } from 'node:fs';
 import { readdir } from 'node:fs/promises';
 import { ContractError, type Module, type PlannedOperation, type Resource } from './model.js';
@@ -13,13 +13,7 @@ import { writeModule, writeService } from './write/service-file.js';
 import type { SourceFile } from './write/source.js';
 import { getTestPath, writeTest } from './write/test-file.js';
 
-/** What a module is generated as. */
-export interface ModuleOptions {
-  /** The name of the folder. */
-  readonly name: string;
-  /** What the generated file says it was generated from. */
-  readonly source: string;
-}
+export type ModuleOptions = Pick<Module, 'name' | 'source'>;
 
 /** @throws {ContractError} if nothing of the document can be generated */
 export function planModule(
@@ -37,14 +31,14 @@ export function planModule(
   return { ...contract, ...plan(contract, name, tables, service.schemas), name, source };
 }
 
-/** What a run writes, and leaves to people. */
+/** A module, its files, and the tasks that remain for the team. */
 export interface Generated {
   readonly module: Module;
   readonly changes: Changes;
   readonly tasks: readonly string[];
 }
 
-/** Generates a module, without writing anything yet, and returns what people have to do. */
+/** Generates a module, whose files are written by `changes.apply()`. */
 export async function generate(root: Json, options: ModuleOptions): Promise<Generated> {
   const project = await readProject(options.name);
   const planned = planModule(root, options, project, project.tables);
@@ -66,13 +60,13 @@ const ENOUGH = 'its method throws notImplemented, although the contract says eno
 const readMethods = (service: string): string[] =>
   [...service.matchAll(/^ {2}(?:override )?(?:async )?(\w+)\(/gm)].map(([, name]) => name!);
 
-/** The properties of the classes of generated code, after the names of their classes. */
+/** Returns the properties of generated classes as `Class property`. */
 const readProperties = (text: string): string[] =>
   [...text.matchAll(/^export class (\w+) \{\n(.*?)^\}/gms)].flatMap(([, dto, body]) =>
     [...body!.matchAll(/^ {2}(\w+)[!?]: /gm)].map(([, name]) => `${dto} ${name}`),
   );
 
-/** The types of the columns of an entity, with their lengths, by property. */
+/** Returns the column types of an entity, such as `varchar(80)`, by property. */
 const readTypes = (text: string): Map<string, string> =>
   new Map(
     [...text.matchAll(/@Column\('([^']+)'([^@]*?)\)\s+(\w+)!: /g)].map(
@@ -150,7 +144,7 @@ class Update {
     );
   }
 
-  /** Names the methods that a service lacks, and those that the contract does not have any more. */
+  /** Adds tasks for the methods that a service lacks, and for those that are no longer in the contract. */
   private async compareMethods(path: string): Promise<void> {
     const text = await readIfExists(path);
     if (text === undefined) return;
@@ -164,7 +158,7 @@ class Update {
     );
   }
 
-  /** Compares the columns of a resource with its entity, which belongs to the team, and drafts a migration for new ones. */
+  /** Compares the team's entity with the contract, and drafts a migration for new columns. */
   private async compareColumns(
     resource: Resource,
     entity: SourceFile,

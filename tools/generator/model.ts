@@ -1,9 +1,9 @@
-/** What the generator makes a module from: reading fills it, planning adds resources, and writing turns it into files. */
+/** The data that the stages of the generator pass on: read a contract, plan its resources, write files. */
 
 export const METHODS = ['get', 'put', 'post', 'patch', 'delete'] as const;
 export type Method = (typeof METHODS)[number];
 
-/** A reason to stop, a line each. */
+/** Stops the run with the problems of a contract, one a line. */
 export class ContractError extends Error {
   constructor(problems: readonly string[]) {
     const more = problems.length > 10 ? [`… and ${problems.length - 10} more`] : [];
@@ -68,7 +68,7 @@ export interface DtoClass {
 
 export interface Parameter extends Property {
   readonly in: 'path' | 'query' | 'header' | 'cookie';
-  /** Why requests cannot have it, although it is declared. */
+  /** The reason why requests cannot contain the parameter. */
   readonly unsupported?: string | undefined;
 }
 
@@ -82,7 +82,7 @@ export interface Body {
 export interface Success {
   readonly status: number;
   readonly description: string;
-  /** The JSON that it contains, if there is any. */
+  /** The schema of a JSON response. */
   readonly schema?: Schema | undefined;
   /** The media types of a response that is not JSON. */
   readonly contentTypes?: readonly string[];
@@ -113,7 +113,7 @@ export interface LeftOut {
   readonly reason: string;
 }
 
-/** What differs from the document, by place: each text once. */
+/** Differences from the contract, each with its places. */
 export class Notes {
   private readonly places = new Map<string, Set<string>>();
 
@@ -148,7 +148,7 @@ export interface Owner {
   readonly property: string;
 }
 
-/** What fills a column when a row is created: a request, the path, the time, or a constant. */
+/** The source of a column's value that a request does not contain: the path, the time, or a constant. */
 export type Filling = 'owner' | 'now' | 'now on changes' | 'default';
 
 export interface Column {
@@ -158,9 +158,9 @@ export interface Column {
   readonly property: string;
   /** The name in the database. */
   readonly column: string;
-  /** As wide as the widest body. */
+  /** The schema with the widest limits of all bodies. */
   schema: Schema;
-  /** Whether bodies and responses have different TypeScript types of it. */
+  /** Whether the TypeScript types of bodies and responses differ. */
   isMixed: boolean;
   readonly nullable: boolean;
   filling: Filling | undefined;
@@ -168,7 +168,7 @@ export interface Column {
   isFilter: boolean;
 }
 
-/** What a `POST` and a `GET` of the same object make. */
+/** A resource, which a `POST` and a `GET` of the same object make. */
 export interface Resource {
   /** The name of the class of the rows, without `Entity`. */
   readonly name: string;
@@ -196,7 +196,7 @@ export interface Wrapped {
   readonly dto: DtoClass;
 }
 
-/** What the properties of an envelope say of a page. */
+/** The meaning of a paging property of an envelope. */
 export type PagingRole = 'total' | 'limit' | 'offset' | 'page' | 'pages' | 'next' | 'hasMore';
 export interface Envelope {
   readonly items: string;
@@ -222,13 +222,13 @@ export interface Order {
   /** The properties of the entity by the values of the parameter. */
   readonly columns: Readonly<Record<string, string>>;
   readonly direction?: string | undefined;
-  /** The value of the direction. */
+  /** The value of `direction` that sorts in descending order. */
   readonly descending?: string | undefined;
 }
 
 interface Implemented {
   readonly resource: Resource;
-  /** The parameters that a request must not have. */
+  /** Parameters with which a request gets 501. */
   readonly refused: readonly string[];
 }
 
@@ -244,7 +244,7 @@ export type Implementation =
   | (Implemented & {
       readonly kind: 'create' | 'read' | 'replace' | 'patch' | 'delete';
       readonly sent?: Wrapped | undefined;
-      /** What the response contains, and in which property. */
+      /** The content of the response. */
       readonly returns: 'object' | 'id' | 'nothing';
       readonly wrapper?: string | undefined;
       /** The parameter that has the id. */
@@ -257,7 +257,7 @@ export interface PlannedOperation extends Operation {
   readonly implementation: Implementation;
   /** Whether a person has completed the stub. */
   readonly isCompleted?: boolean;
-  /** What keeps an operation from being implemented after the contract changed. */
+  /** The reason why an operation is not implemented after the contract changed. */
   readonly todo?: string | undefined;
 }
 
@@ -269,7 +269,7 @@ export interface Module extends Omit<Contract, 'operations'> {
   readonly resources: readonly Resource[];
 }
 
-/** Whether a request or response always has a property: one with a default always arrives. */
+/** Returns whether validated requests and responses always have a property. */
 export const isGiven = ({ required, default: value }: Property): boolean =>
   required || value !== undefined;
 

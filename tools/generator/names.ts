@@ -1,7 +1,7 @@
 /** Derives names of code from published names, which may be any text. */
 import pluralize from 'pluralize';
 
-/** Words of TypeScript, globals, and what generated files import or declare: no class or method has such a name. */
+/** Reserved words of TypeScript, globals, and names that generated files import or declare. */
 const RESERVED = new Set([
   ...Object.getOwnPropertyNames(Object.prototype),
   ...(
@@ -19,11 +19,11 @@ const RESERVED = new Set([
   ).split(' '),
 ]);
 
-/** The names that mean something to JavaScript in each object: no property of a class can have one. */
+/** Returns whether a property name is inherited from `Object.prototype`, or has a meaning in each object. */
 export const isUnusable = (name: string): boolean =>
   name in Object.prototype || name === 'prototype' || name === 'then';
 
-/** The words of a name in any style: `get-stations`, `HTTPServer2`, `x_next`. */
+/** Splits a name of any style into words: `get-stations`, `HTTPServer2`, `x_next`. */
 const splitWords = (name: string): string[] =>
   name
     .normalize('NFKD')
@@ -61,7 +61,7 @@ export const toKebabCase = (name: string): string => toSnakeCase(name).replaceAl
 export const toSentence = (name: string): string =>
   capitalize(splitWords(name).join(' ').toLowerCase());
 
-/** The name of a class: of a schema that no class can be named after, with `Schema`. */
+/** Returns a class name, which ends in `Schema` if the name is reserved. */
 export function toClassName(name: string): string {
   const className = toPascalCase(name, 'Schema');
   const isGenerated = /(Api|Controller|Entity|Module|Query|Service)$/.test(className);
@@ -69,25 +69,25 @@ export function toClassName(name: string): string {
   return className === 'Api' ? 'ApiDto' : `${className}Schema`;
 }
 
-/** The name of a method or of a parameter. */
+/** Returns the name of a method or a parameter. */
 export function toMemberName(name: string): string {
   const member = toCamelCase(name);
   return RESERVED.has(member) ? `${member}Value` : member;
 }
 
-/** Whether a property can be written without quotes. */
+/** Returns whether a property can be written without quotes. */
 export const isIdentifier = (name: string): boolean => /^[A-Za-z_$][\w$]*$/.test(name);
 
 export const toSingular = (noun: string): string => pluralize.singular(noun);
 
-/** A name in lower case, without separators. */
+/** Returns a name in lower case, without separators. */
 export const toBareName = (name: string): string =>
   name.replaceAll(/[^\p{L}\d]/gu, '').toLowerCase();
 
-/** Whether two names differ only in their style: `petId`, `pet_id` and `pet-id` are one. */
+/** Returns whether two names differ in style only, such as `petId` and `pet_id`. */
 export const isSameName = (a: string, b: string): boolean => toBareName(a) === toBareName(b);
 
-/** Returns a name that is not used yet, with a number if it must, and marks it as used. */
+/** Returns an unused name, with a number if necessary, and marks it as used. */
 export function makeUnique(name: string, used: Set<string>, separator = ''): string {
   let unique = name;
   for (let number = 2; used.has(unique.toLowerCase()); number++)

@@ -1,4 +1,4 @@
-/** What the project already has, and how files are written to it. */
+/** Reads the project, and writes files to it. */
 import { existsSync } from 'node:fs';
 import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
@@ -19,7 +19,7 @@ export interface Project extends Service {
 }
 
 /**
- * Reads what the project has besides one module.
+ * Reads the routes, schemas and tables of the project, except those of one module.
  *
  * @param module the module that is generated
  * @throws {ContractError} if a folder with its name was not generated
@@ -60,21 +60,21 @@ export const readIfExists = async (path: string): Promise<string | undefined> =>
 /** Formats a file as `npm run format` does. */
 export async function formatFile({ path, code }: SourceFile): Promise<string> {
   const options = { ...(await resolveConfig(path)), filepath: path };
-  // Prettier formats its own result in another way, if a type that a method returns is long.
+  // Prettier is not idempotent if the return type of a method is long.
   return format(await format(code, options), options);
 }
 
-/** What a run writes. */
+/** The files that a run writes. */
 export class Changes {
   private readonly written = new Map<string, string>();
 
-  /** Writes a file, unless it has the same text already. */
+  /** Writes a file whose text has changed. */
   async write(file: SourceFile): Promise<void> {
     const text = await formatFile(file);
     if ((await readIfExists(file.path)) !== text) this.written.set(file.path, text);
   }
 
-  /** Writes a file that people own: only if it does not exist. */
+  /** Writes a file that the team owns: only if it does not exist. */
   async writeOnce(file: SourceFile): Promise<void> {
     if (!existsSync(file.path)) await this.write(file);
   }
@@ -93,7 +93,7 @@ export class Changes {
     );
   }
 
-  /** The files that it creates and updates, a line each. */
+  /** Returns a line for each file that is created or updated. */
   describe(): string[] {
     return [...this.written.keys()].map(
       (path) => `${existsSync(path) ? 'UPDATE' : 'CREATE'} ${path}`,

@@ -1,4 +1,4 @@
-/** What a run reports: a line for each operation, one for each kind of difference from the contract, and a sum. */
+/** Formats the report of a run: a line for each operation and each kind of difference, and totals. */
 import {
   type ImplementedOperation,
   isGiven,
@@ -24,7 +24,7 @@ function describe(module: Module, operation: PlannedOperation): string {
   return `implemented${open}${refused === '' ? '' : `; a request with ${refused} gets 501`}`;
 }
 
-/** The properties of responses that nothing fills. */
+/** Returns the properties of responses that never have a value. */
 function findEmpty({ operations, resources }: Module): string[] {
   return resources.flatMap((resource) => {
     const sent = operations.flatMap(({ implementation: each }) =>
@@ -69,7 +69,7 @@ function isLooser(sent: Schema, shown: Schema, depth = 0): boolean {
   );
 }
 
-/** What implemented operations do not as the contract says: the names that it concerns, by the text of the line. */
+/** Finds the names in which implemented operations differ from the contract, by the text of the line. */
 const DIFFERENCES: Readonly<Record<string, (each: ImplementedOperation) => readonly string[]>> = {
   'not sent in lists, whose next page is in the Link header': (each) =>
     (each.kind === 'list' && each.envelope?.missing) || [],
@@ -117,11 +117,8 @@ export function formatReport(module: Module): string {
     ...leftOut.map(({ operation, reason }) => [operation, `left out: ${reason}`]),
   ];
   const width = Math.min(60, Math.max(...lines.map(([operation]) => operation!.length)));
-  const todos = operations.filter(({ todo }) => todo !== undefined).length;
-  const stubs = operations.filter(
-    ({ implementation, isCompleted, todo }) =>
-      implementation.kind === 'stub' && isCompleted !== true && todo === undefined,
-  ).length;
+  const count = (pattern: RegExp): number => lines.filter(([, text]) => pattern.test(text!)).length;
+  const [todos, stubs] = [count(/^to do: /), count(/^stub: /)];
   const empty = findEmpty(module);
   const differences = [
     ...notes.toLines(),

@@ -1,7 +1,7 @@
-/** The types of TypeScript that the values of schemas have. */
+/** Returns the TypeScript types of schemas. */
 import type { Schema } from './model.js';
 
-/** The type of the values of a schema, with null at its end. */
+/** Returns the type of the values of a schema. */
 export function toType(schema: Schema): string {
   const type = toBareType(schema);
   return schema.nullable === true && type !== 'unknown' ? `${type} | null` : type;
@@ -25,6 +25,6 @@ function toBareType({
   return type === 'integer' ? 'number' : (type ?? 'unknown');
 }
 
-/** Whether two schemas are one type, without null. */
+/** Returns whether two schemas have the same type, apart from null. */
 export const isSameType = (a: Schema, b: Schema): boolean =>
   toType({ ...a, nullable: false }) === toType({ ...b, nullable: false });

@@ -1,4 +1,4 @@
-/** Plans the columns of a resource: their types, and what fills them. */
+/** Plans the columns of a resource: their types and the sources of their values. */
 import {
   type Column,
   type DtoClass,
@@ -20,13 +20,13 @@ import {
 } from '../names.js';
 import { isSameType } from '../types.js';
 
-/** The longest name of a column: with the table, those of its constraints are within the 63 bytes of PostgreSQL. */
+/** Keeps names of constraints, which include the table, within the 63 bytes of PostgreSQL. */
 const MAX_NAME_LENGTH = 28;
 
-/** Columns that each table of PostgreSQL or SQLite has, and those of the platform. */
+/** System columns of PostgreSQL and SQLite, and the columns of the platform. */
 const SYSTEM_COLUMNS = 'id version ctid xmin xmax cmin cmax tableoid oid rowid _rowid_'.split(' ');
 
-/** What is never stored, even if a response shows it. */
+/** Returns whether a property is a password, which is never stored. */
 export const isPassword = ({ name, format }: Property): boolean =>
   format === 'password' || /^(password|passwd|pwd|passphrase)$/i.test(name);
 
@@ -54,13 +54,13 @@ export function toTypeKey(schema: Schema, seen: readonly DtoClass[] = []): strin
 export const describeType = (schema: Schema): string =>
   schema.class === undefined ? toTypeKey(schema).replace('string', 'text') : 'object';
 
-/** Whether requests can have a property. */
+/** Returns whether requests may contain a property. */
 export const isSent = ({ readOnly, class: dto }: Property): boolean => {
   const inner = dto?.properties ?? [];
   return readOnly !== true && (inner.length === 0 || inner.some((each) => each.readOnly !== true));
 };
 
-/** Plans a column for each property that a resource shows, and for each parent. */
+/** Plans a column for each property of the response, and for each parent. */
 export function planColumns({
   dto,
   id,
@@ -121,7 +121,7 @@ export function planColumns({
   ];
 }
 
-/** Returns what fills a column that no request fills. */
+/** Returns the source of values for a column that requests do not contain. */
 function toFilling(property: Property): Filling | undefined {
   const name = toBareName(property.name);
   if (property.format === 'date-time' && /^(created|inserted)(at|on)?$/.test(name)) return 'now';
@@ -130,7 +130,7 @@ function toFilling(property: Property): Filling | undefined {
   return property.default === undefined || !isScalar(property) ? undefined : 'default';
 }
 
-/** The properties of a body that fill columns: not those of the id and of parents, which the service knows. */
+/** Returns the properties of a body that are stored: all but the id and the ids of parents. */
 export const getStored = (resource: Resource, { dto }: Wrapped): Property[] =>
   dto.properties.filter(
     (each) =>
@@ -176,7 +176,7 @@ export function findBodyProblem(
   return undefined;
 }
 
-/** Whether a text can be a UUID that the service assigns. */
+/** Returns whether a schema accepts UUIDs that the service assigns. */
 const canBeUuid = ({
   format,
   maxLength = 36,

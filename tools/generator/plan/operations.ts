@@ -1,4 +1,4 @@
-/** Plans what operations do with the resources: what the rule does not say is a stub, with the reason. */
+/** Plans how operations use the resources. An operation that the rule does not cover is a stub with a reason. */
 import {
   type Column,
   type Contract,
@@ -6,6 +6,7 @@ import {
   type Envelope,
   type Implementation,
   isScalar,
+  type Module,
   type Operation,
   type Order,
   type PagingRole,
@@ -28,15 +29,8 @@ import {
   unwrap,
 } from './rule.js';
 
-/** Says why an operation is a stub. */
+/** Thrown with the reason why an operation is a stub. */
 class Stub extends Error {}
-
-export interface Plan {
-  readonly operations: readonly PlannedOperation[];
-  readonly resources: readonly Resource[];
-  /** With the bodies of `PATCH` requests. */
-  readonly classes: readonly DtoClass[];
-}
 
 /**
  * @param taken the names of the tables of the platform and of other modules
@@ -47,7 +41,7 @@ export function plan(
   module: string,
   taken: readonly string[],
   schemas: ReadonlySet<string>,
-): Plan {
+): Pick<Module, 'operations' | 'resources' | 'classes'> {
   const reasons: Reasons = new Map();
   const resources = planResources(contract.operations, module, taken, reasons);
   const classes = [...contract.classes];
@@ -61,7 +55,7 @@ export function plan(
   ]))
     for (const dto of new Set([schema?.class, unwrap(schema)?.dto, getItems(schema)?.dto]))
       if (dto !== undefined) uses.set(dto, (uses.get(dto) ?? 0) + 1);
-  /** Replaces a class by one for a change, or adds that if something else has the class. */
+  /** Replaces the class of a body; if other operations use it, too, adds another class. */
   const replace = (
     dto: DtoClass,
     suffix: string,
@@ -119,7 +113,7 @@ export function plan(
   return { operations, resources, classes };
 }
 
-/** The properties of a body that may be null, for columns that are never null. */
+/** Returns the nullable properties of a body whose columns are not nullable. */
 const findNulls = ({ properties }: DtoClass, { columns }: Resource): string[] =>
   properties
     .filter(({ name, nullable }) => {
@@ -128,7 +122,7 @@ const findNulls = ({ properties }: DtoClass, { columns }: Resource): string[] =>
     })
     .map(({ name }) => name);
 
-/** Returns the class of a body that changes a row: what a `PATCH` omits stays unchanged. */
+/** Returns the class of a body of `PUT` or `PATCH`: without null for the given properties and, for `PATCH`, defaults. */
 function toChanges(
   dto: DtoClass,
   nulls: readonly string[],
@@ -143,13 +137,13 @@ function toChanges(
   return { ...dto, name, publishedName: name, properties };
 }
 
-/** Takes the defaults of refused parameters away: each request would have them, and get 501. */
+/** Removes the defaults of refused parameters, with which each request would get 501. */
 const dropDefaults = (all: readonly Parameter[], refused: readonly string[]): Parameter[] =>
   all.map((each) =>
     refused.includes(each.name) ? Object.assign({}, each, { default: undefined }) : each,
   );
 
-/** Makes an operation require its body, and return the class of its resource, and gives the parameters of pages their limits. */
+/** Returns an operation that requires its body, returns the class of its resource, and limits its paging parameters. */
 function rewrite(operation: Operation, implementation: Implementation): Operation {
   if (implementation.kind === 'stub') return operation;
   const own = {
@@ -239,10 +233,10 @@ function planOperation(
   return { kind, resource, key, refused, sent, ...response };
 }
 
-/** The headers without which a request overwrites what others have changed (RFC 9110, section 13.1). */
+/** Headers that protect changes by other clients (RFC 9110, section 13.1). */
 const PRECONDITIONS = /^if-(match|none-match|unmodified-since)$/i;
 
-/** Says why the path of an operation is not that of a resource. */
+/** Returns why no resource has the path of an operation. */
 function explainMissing(path: string, reasons: Reasons): string {
   const [post, reason] =
     [...reasons].find(([each]) => toCollection(each.path) === toCollection(path)) ?? [];
@@ -251,7 +245,7 @@ function explainMissing(path: string, reasons: Reasons): string {
     : `POST ${post.path} makes no resource: ${reason}`;
 }
 
-/** Makes the property that wraps a body required: without it, there is nothing to store. */
+/** Makes the property that wraps a body required. */
 function requireWrapper({ properties }: DtoClass): void {
   const { nullable: _nullable, default: _default, ...wrapper } = properties[0]!;
   properties[0] = { ...wrapper, required: true };
@@ -275,7 +269,7 @@ function planResponse(
   throw new Stub(`its response is not ${resource.dto.publishedName}, its id, or nothing`);
 }
 
-/** Checks that responses have what they require. */
+/** Checks that all required properties of responses have values. */
 function checkShown({ dto, id }: Resource): void {
   const missing =
     dto.unusable.find(({ required }) => required) ??
@@ -386,7 +380,7 @@ function planOrder(query: readonly Property[], { columns, id }: Resource): Order
   };
 }
 
-/** Returns the column that a query parameter is named as: a value, or a list of values. */
+/** Returns the column with the name and type of a query parameter, which may be an array of values. */
 function findFilter(
   parameter: Property & { unsupported?: string | undefined },
   { columns }: Resource,
@@ -405,7 +399,7 @@ function findFilter(
     : undefined;
 }
 
-/** What the properties of an envelope say, by their names in lower case without separators. */
+/** The names of paging properties of an envelope, in lower case without separators. */
 const ROLES: Readonly<Record<PagingRole, string>> = {
   total: 'total totalcount totalitems totalelements totalresults count',
   limit: 'limit size perpage pagesize',
@@ -437,7 +431,7 @@ function planEnvelope(
         resource.id.kind === 'integer' && !(paging?.isText ?? false)
           ? isCount
           : type === 'string' && format === undefined;
-      // A page without a next one has no value for a required property that is never null.
+      // On the last page, a required property that is not nullable would have no value.
       if (property.required && property.nullable !== true) return undefined;
       if (!(isPosition ? idType : paging !== undefined && isCount)) return undefined;
       if (property.nullable === true) nullable.add(name);
@@ -466,7 +460,7 @@ function planEnvelope(
     }
     return filled;
   };
-  /** An optional object that requires more than is known is left out. */
+  /** Returns undefined for an optional object with a required property that has no value. */
   const fillInner = (property: Property): Envelope['paging'] | undefined => {
     if (property.class === undefined) return undefined;
     try {

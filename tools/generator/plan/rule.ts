@@ -42,31 +42,31 @@ export function getItems(schema: Schema | undefined): Wrapped | undefined {
   return dto === undefined || arrays.length > 1 ? undefined : { property: arrays[0]!.name, dto };
 }
 
-/** Whether two classes are the same: the same reference, or the same names of properties. */
+/** Returns whether two classes are the same schema, or have the same names of properties. */
 export const isSame = (a: DtoClass, b: DtoClass): boolean => a === b || toNames(a) === toNames(b);
 
 const toNames = ({ properties, unusable }: DtoClass): string =>
   JSON.stringify([...properties, ...unusable].map(({ name }) => name).toSorted());
 
-/** The route of the collection of a path: without its last parameter, and without a slash at the end. */
+/** Returns the route of the collection of a path, without the last parameter and a trailing slash. */
 export const toCollection = (path: string): string =>
   toPathKey(path)
     .replace(/\/$/, '')
     .replace(/\/\{\}$/, '');
 
-/** Whether a path ends with a parameter. */
+/** Returns whether a path ends with a parameter. */
 export const isItem = (path: string): boolean => /\}\/?$/.test(path);
 
 const isMine = (path: string): boolean => path.split('/').includes('me');
 
-/** Why an operation is a stub although its path is that of a resource, or why there is none. */
+/** The reasons why `POST` operations do not make resources. */
 export type Reasons = Map<Operation, string>;
 
 /**
  * Plans the resources of operations.
  *
  * @param taken the names of the tables of the platform and of other modules
- * @param reasons gets why a `POST` makes no resource
+ * @param reasons receives the reasons why `POST` operations do not make resources
  */
 export function planResources(
   operations: readonly Operation[],
@@ -113,7 +113,7 @@ export function planResources(
   return resources;
 }
 
-/** Returns the object that a `GET` shows of what a `POST` creates, or why there is none. */
+/** Returns the class by which a `GET` shows what a `POST` creates, or the reason why there is none. */
 function findShown(
   post: Operation,
   operations: readonly Operation[],
@@ -167,7 +167,7 @@ function findShown(
   return { dto, shownBy: `GET ${match.by.path}`, key, owners };
 }
 
-/** Returns the parents of a collection, one for each parameter of its path. */
+/** Returns the parent for each parameter of a path, or the reason why one has none. */
 function findOwners({ path }: Operation, resources: readonly Resource[]): Owner[] | string {
   const segments = path.split('/');
   const owners: Owner[] = [];
@@ -186,7 +186,7 @@ function findOwners({ path }: Operation, resources: readonly Resource[]): Owner[
   return owners;
 }
 
-/** Returns the property that identifies an object: the one that the parameter of its path names, or `id`. */
+/** Returns the property with the name of the path parameter, or `id`. */
 export const findId = (dto: DtoClass, key: string | undefined): Property | undefined =>
   dto.properties.find(({ name }) => key !== undefined && isSameName(name, key)) ??
   dto.properties.find(({ name }) => name === 'id');

@@ -1,6 +1,6 @@
 import { checkSync, type Diagnostics } from 'recheck';
 
-/** How many steps a text may take: about a tenth of a second. */
+/** The maximum number of steps for a text, which take about 0.1 s. */
 const MAX_STEPS = 10 ** 7;
 
 const results = new Map<string, Diagnostics>();
@@ -10,7 +10,7 @@ const results = new Map<string, Diagnostics>();
  * `maxLength` characters can take too long.
  */
 export function findBacktracking(pattern: string, maxLength = Infinity): string | undefined {
-  // Neither Java nor a binary.
+  // The default backends need Java or a native binary.
   process.env['RECHECK_SYNC_BACKEND'] = 'pure';
   const result = results.get(pattern) ?? checkSync(pattern, isUnicode(pattern) ? 'u' : '');
   results.set(pattern, result);
@@ -21,7 +21,7 @@ export function findBacktracking(pattern: string, maxLength = Infinity): string 
   return complexity.summary;
 }
 
-/** Whether the service uses the flag, as `toRegExp` does. */
+/** Returns whether `toRegExp` compiles a pattern with the flag `u`. */
 function isUnicode(pattern: string): boolean {
   try {
     return new RegExp(pattern, 'u').unicode;

@@ -28,11 +28,11 @@ const JSON_TYPE = /^(application\/(merge-patch\+)?json|\*\/\*|application\/\*)\s
 const SENT_HEADERS =
   /^(location|etag|link|retry-after|ratelimit(-policy)?|idempotency-replayed|x-request-id)$/i;
 
-/** The headers that HTTP or the platform evaluates. */
+/** The request headers that HTTP or the platform evaluates. */
 const KNOWN_HEADERS =
   /^(accept|authorization|content-type|idempotency-key|if-none-match|x-request-id)$/i;
 
-/** What the service already has. */
+/** The routes and names that other modules use. */
 export interface Service {
   /** The routes of other modules: see {@link toRoute}. */
   readonly routes: ReadonlySet<string>;
@@ -42,16 +42,16 @@ export interface Service {
   readonly operationIds: ReadonlySet<string>;
 }
 
-/** A path without the names of its parameters, by which two paths are the same. A slash at the end counts. */
+/** Returns a path without the names of its parameters. */
 export const toPathKey = (path: string): string => path.replaceAll(/\{[^}]*\}/g, '{}');
 
 export const toRoute = (method: string, path: string): string => `${method} ${toPathKey(path)}`;
 
-/** The names of the parameters in a path. */
+/** Returns the names of the parameters in a path. */
 export const getParameters = (path: string): string[] =>
   [...path.matchAll(/\{([^}]+)\}/g)].map(([, name]) => name!);
 
-/** Returns why the router cannot have a path. */
+/** Returns the reason why the router does not support a path. */
 function findPathProblem(path: string): string | undefined {
   const segment = path
     .replace(/\/$/, '')
@@ -64,7 +64,7 @@ function findPathProblem(path: string): string | undefined {
     : `the router has no segment ${segment}: only letters, digits and -._~@$&,;=, or one {parameter}`;
 }
 
-/** @param module the name of the module, with which schemas and operation ids begin that the service already has */
+/** @param module the name of the module, the prefix of schemas and operation ids that the service already has */
 export function readContract(root: Json, module: string, service: Service): Contract {
   return new ContractReader(root, module, service).read();
 }
@@ -125,7 +125,7 @@ class ContractReader {
     });
   }
 
-  /** Returns why an operation is left out. */
+  /** Returns the reason why an operation is left out. */
   private findReason(method: string, path: string): string | undefined {
     const problem = findPathProblem(path);
     if (problem !== undefined) return problem;
@@ -305,7 +305,7 @@ class ContractReader {
         status,
         text(get(resolve(this.root, value), 'description')) ?? 'The request is invalid.',
       ]);
-    // The platform adds those of requests with a key.
+    // The platform adds the errors of requests with a key.
     if (isPublic && errors.length === 0) return { 400: 'The request is invalid.' };
     return Object.fromEntries(errors) as Record<string, string>;
   }

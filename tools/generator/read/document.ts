@@ -16,13 +16,13 @@ import { ContractError } from '../model.js';
 import type { Json } from './json.js';
 
 /**
- * Reads a document, whose references are then all to its own components.
+ * Reads a document, and bundles referenced files into its components.
  *
  * @param path relative to the working directory
- * @throws {ContractError} if it is not OpenAPI 3.0 to 3.2: a broken file, a reference to nothing, an object that is text
+ * @throws {ContractError} if the document is not OpenAPI 3.0 to 3.2, cannot be read, or has an unresolved reference
  */
 export async function readDocument(path: string): Promise<Json> {
-  // Redocly's rules of style are off: they are not a reason to refuse a document.
+  // Redocly's style rules are off.
   const config = await createConfig({ rules: { struct: 'error', 'no-unresolved-refs': 'error' } });
   try {
     const externalRefResolver = await FolderResolver.create(path);
@@ -33,12 +33,12 @@ export async function readDocument(path: string): Promise<Json> {
     return toLatest(path, document.parsed as Json);
   } catch (error) {
     if (error instanceof ContractError) throw error;
-    // Redocly throws errors of several classes if it cannot read a file, or does not know its version.
+    // Redocly throws several classes of errors for unreadable files and unknown versions.
     throw new ContractError([`${path}#/: ${(error as Error).message.split('\n')[0]}`]);
   }
 }
 
-/** Returns a document as OpenAPI 3.1; what only 3.2 has stays in it. */
+/** Returns a document of OpenAPI 3.0 as 3.1, and others unchanged. */
 export function toLatest(path: string, root: Json): Json {
   if (root['swagger'] !== undefined)
     throw new ContractError([
@@ -50,7 +50,7 @@ export function toLatest(path: string, root: Json): Json {
   return version.startsWith('3.0') ? upgrade(structuredClone(root), '3.1') : root;
 }
 
-/** Reads files of one folder, as far as aliases of YAML do not multiply what they contain. */
+/** Reads files of one folder, and rejects those that YAML aliases make too large. */
 class FolderResolver extends BaseResolver {
   private constructor(private readonly folder: string) {
     super();
@@ -80,10 +80,10 @@ class FolderResolver extends BaseResolver {
   }
 }
 
-/** The most values of a document, far more than a person or a framework publishes. */
+/** The maximum number of values of a document, far above that of published ones. */
 const MAX_NODES = 10_000_000;
 
-/** Counts the values of a document as a tree; one that contains itself has no end. */
+/** Counts the values of a document with its aliases expanded; infinite if one contains itself. */
 function countNodes(value: unknown, counts = new Map<object, number>()): number {
   if (typeof value !== 'object' || value === null) return 1;
   const known = counts.get(value);
@@ -97,7 +97,7 @@ function countNodes(value: unknown, counts = new Map<object, number>()): number 
   return count;
 }
 
-/** A reference to nothing, or a path or an operation that is not an object. What else is wrong affects only its own place. */
+/** Returns whether a problem is an unresolved reference, or a path or operation that is not an object. */
 function isFatal({ ruleId, message, location: [location] }: NormalizedProblem): boolean {
   // A value in a mapping may be the name of a schema, and one in an extension anything.
   if (/\/(discriminator\/mapping|x-[^/]*)(\/|$)/.test(location?.pointer ?? '')) return false;

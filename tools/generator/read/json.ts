@@ -19,7 +19,7 @@ export const items = (value: unknown): readonly unknown[] => (Array.isArray(valu
 export const text = (value: unknown): string | undefined =>
   typeof value === 'string' && value.trim() !== '' ? toSafeMarkdown(value) : undefined;
 
-/** Shows what a browser would run in a description as text: scripts, event handlers and `javascript:` URLs. */
+/** Escapes scripts, event handlers and `javascript:` URLs in a description. */
 export const toSafeMarkdown = (value: string): string =>
   value
     .replaceAll(/<(?=\/?script\b|[a-z][^>]*\bon[a-z]+\s*=)/gi, '&lt;')

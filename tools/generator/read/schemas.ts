@@ -7,7 +7,7 @@ import { isUnusable, makeUnique, toClassName, toPascalCase } from '../names.js';
 import { findBacktracking } from './backtracking.js';
 import { entries, isObject, items, type Json, resolve, text } from './json.js';
 
-/** What an `allOf` adds to each of its schemas, or a schema says of the place where a referenced one is used. */
+/** Keywords beside an `allOf` or `$ref` that annotate, and do not validate. */
 const ANNOTATIONS =
   'description title default example examples deprecated readOnly writeOnly nullable x-unique x-references summary'.split(
     ' ',
@@ -27,7 +27,7 @@ export class SchemaReader {
   private readonly names = new Set<string>();
 
   /**
-   * @param prefix of the names of classes that the service already has
+   * @param prefix of class names that the service already has
    * @param taken the names of the schemas that other modules publish
    */
   constructor(
@@ -47,7 +47,7 @@ export class SchemaReader {
     return isNullable || read.nullable === true ? { ...read, nullable: true } : read;
   }
 
-  /** Takes null away from a schema, and what contains only one schema. */
+  /** Removes null from a schema, and unwraps unions of a single schema. */
   private simplify(json: unknown): { schema: Json; isNullable: boolean } {
     let schema = isObject(json) ? json : {};
     let isNullable = schema['nullable'] === true;
@@ -81,7 +81,7 @@ export class SchemaReader {
   private readSchema(json: Json, context: string, place: string): Schema {
     const $ref = json['$ref'];
     if (typeof $ref !== 'string') return this.readKeywords(json, context, place);
-    // A schema that is nothing but itself.
+    // A schema that only refers to itself.
     if (this.reading.has($ref) && !this.byReference.has($ref)) return {};
     this.reading.add($ref);
     const target = resolve(this.root, { $ref });
@@ -237,13 +237,13 @@ export class SchemaReader {
   private readText(json: Json, place: string): Partial<Schema> {
     const encoded = json['contentEncoding'] === 'base64' ? 'byte' : undefined;
     const maxLength = toCount(json['maxLength']);
-    // Only a text of the format is compared with the pattern.
+    // The service validates the format before the pattern.
     const longest = json['format'] === 'uuid' ? 36 : maxLength;
     return {
       format: text(json['format']) ?? encoded,
       minLength: toCount(json['minLength']),
       maxLength,
-      // What the platform publishes of its own rules.
+      // The platform publishes its own rules as patterns.
       notBlank: json['pattern'] === NOT_BLANK ? true : undefined,
       pattern: [PLAIN_TEXT, NOT_BLANK].includes(String(json['pattern']))
         ? undefined
@@ -308,7 +308,7 @@ export class SchemaReader {
     });
   }
 
-  /** Null is what an omitted property is stored as. */
+  /** Returns a default, without null, as which omitted properties are stored anyway. */
   private readDefault(json: Json, type: Schema['type'], place: string): unknown {
     const { default: value } = json;
     if (value === undefined || value === null) return undefined;
@@ -319,7 +319,7 @@ export class SchemaReader {
   }
 }
 
-/** Whether a value is a scalar that is valid. */
+/** Returns whether a value is a valid scalar. */
 function isScalarOf(json: Json, type: Schema['type'], value: unknown): boolean {
   if (!['string', 'integer', 'number', 'boolean'].includes(type ?? '')) return false;
   const values = items(json['enum']);
@@ -334,7 +334,7 @@ function isScalarOf(json: Json, type: Schema['type'], value: unknown): boolean {
   }
 }
 
-/** Returns the type of a schema that has none. */
+/** Infers the type of a schema that does not declare one. */
 function infer(json: Json, values: Schema['enum']): Schema['type'] {
   if (json['properties'] !== undefined || isObject(json['additionalProperties'])) return 'object';
   if (json['items'] !== undefined) return 'array';

@@ -37,19 +37,15 @@ async function run(properties: Json, paths: Json = {}): ReturnType<typeof genera
   return result;
 }
 
+const integer = { type: 'integer' };
 const text = (maxLength: number): Json => ({ type: 'string', maxLength });
 
 describe('a changed contract', () => {
   it.each<[string, Json, Json, string]>([
     ['a longer text', text(80), text(200), 'town is varchar(80), and varchar(200) in the contract'],
-    ['another type', text(80), { type: 'integer' }, 'town is varchar(80), and bigint in'],
+    ['another type', text(80), integer, 'town is varchar(80), and bigint in'],
     ['a unique value', text(80), { ...text(80), 'x-unique': true }, 'add uq_shops_town with a'],
-    [
-      'a reference',
-      { type: 'integer' },
-      { type: 'integer', 'x-references': 'towns' },
-      'add fk_shops_town with a',
-    ],
+    ['a reference', integer, { ...integer, 'x-references': 'towns' }, 'add fk_shops_town with a'],
   ])('with %s names what the entity needs', async (_name, before, after, task) => {
     await run({ town: before });
     const { tasks } = await run({ town: after });
@@ -71,10 +67,8 @@ describe('a changed contract', () => {
     const { module, tasks } = await run({}, paths);
     expect(formatReport(module)).toMatch(/close +to do: the service lacks close\n/);
     expect(tasks).toEqual([`${SERVICE}: implement close.`]);
-    await writeFile(
-      SERVICE,
-      (await readFile(SERVICE, 'utf8')).replace(/\}\n/, '}\n\n  close() {}\n'),
-    );
+    const service = await readFile(SERVICE, 'utf8');
+    await writeFile(SERVICE, service.replace(/\}\n/, '}\n\n  close() {}\n'));
     await run({}, paths);
     await expect(run({})).resolves.toMatchObject({
       tasks: [`${SERVICE}: close is not in the contract.`],

@@ -50,7 +50,7 @@ export function writeApi(module: Module): SourceFile {
   return { path, code: `${firstLine}\n\n${toFile(path, text, own).code}` };
 }
 
-/** Writes the table of what a team adds to the generated operations: once, then it belongs to the team. */
+/** Writes the file in which the team adds decorators to operations once; then it belongs to the team. */
 export function writeDecorators({ name }: Module): SourceFile {
   const text = `/**
  * Decorators of generated operations, by operation id, which no run overwrites: \`Public()\`, \`RequireScope('read')\`,
@@ -64,7 +64,7 @@ export const DECORATORS: Partial<Record<OperationId, readonly MethodDecorator[]>
 const getQuery = ({ parameters }: PlannedOperation): Parameter[] =>
   parameters.filter((each) => each.in === 'query');
 
-/** The class of the query parameters of an operation, if it has any that are texts. */
+/** Returns the class of the query parameters of an operation, if any are supported. */
 function toQueryClass(operation: PlannedOperation): DtoClass | undefined {
   const name = `${toPascalCase(operation.name)}Query`;
   const properties = getQuery(operation)
@@ -75,7 +75,7 @@ function toQueryClass(operation: PlannedOperation): DtoClass | undefined {
     : { name, publishedName: name, properties, unusable: [] };
 }
 
-/** Sorts classes so that each comes after those that it contains, as far as they do not contain one another. */
+/** Sorts classes by dependency; classes that contain one another keep any order. */
 function sortClasses(classes: readonly DtoClass[]): DtoClass[] {
   const sorted = new Set<DtoClass>();
   const visited = new Set<DtoClass>();
@@ -93,7 +93,7 @@ function writeClass(dto: DtoClass, later: readonly DtoClass[]): string {
   const { name, publishedName, description } = dto;
   const properties = dto.properties.map((property) => {
     const type = toType(property);
-    // The metadata of a property would refer to a class that does not exist yet.
+    // Decorator metadata would refer to a class before its declaration.
     const isLater =
       getClasses(property).some((each) => each === dto || later.includes(each)) &&
       property.type !== 'array';
@@ -127,11 +127,11 @@ const writeParameter = ({ name, type, isOptional }: Argument): string =>
 export const writeSignature = (args: readonly Argument[], prefix = ''): string =>
   args.map((each) => `${prefix}${writeParameter(each)}`).join(', ');
 
-/** The parameters of the method of an operation; what a request may lack comes last. */
+/** Returns the parameters of the method of an operation, optional ones last. */
 export function getArguments(operation: PlannedOperation): Argument[] {
   const { parameters, body, implementation } = operation;
   const query = toQueryClass(operation);
-  // A person who completes the stub of a create passes the key on.
+  // Completed stubs that create rows pass the key on.
   const hasKey = operation.method === 'post' && !operation.isPublic;
   const isBytes = body !== undefined && body.contentTypes.length > 0;
   const args: Argument[] = parameters
@@ -200,7 +200,7 @@ function toPathArgument(operation: PlannedOperation, parameter: Parameter): Argu
   };
 }
 
-/** The type of what the method of an operation returns. */
+/** Returns the return type of the method of an operation. */
 export function getReturnType({ success, implementation }: PlannedOperation): string {
   if (implementation.kind === 'list') return 'Promise<CachedJsonResponse>';
   if (success.contentTypes !== undefined) return 'Promise<StreamableFile>';
@@ -230,14 +230,14 @@ export class ${toPascalCase(module)}Controller {
 }`;
 }
 
-/** The path of a route in Express: `/pets/{petId}` is `pets/:petId`. Nest removes one slash at the end, and only one. */
+/** Returns the Express path of `/pets/{petId}`: `pets/:petId`. A trailing slash is doubled, because Nest removes one. */
 const toExpressPath = (path: string): string =>
   path
     .replace(/\/$/, '//')
     .replace(/^\//, '')
     .replaceAll(/\{(\w+)\}/g, ':$1');
 
-/** Routes in the order in which they are tried: a fixed segment before a parameter. */
+/** Sorts routes, fixed segments before parameters, because Express uses the first match. */
 const sortRoutes = (operations: readonly PlannedOperation[]): PlannedOperation[] =>
   operations.toSorted((a, b) => {
     const [left, right] = [a.path.split('/'), b.path.split('/')];
@@ -247,7 +247,7 @@ const sortRoutes = (operations: readonly PlannedOperation[]): PlannedOperation[]
     return index === -1 ? 0 : left[index]!.startsWith('{') ? 1 : -1;
   });
 
-/** The options of `@Operation`. */
+/** Returns the options of `@Operation`. */
 function toDocs(operation: PlannedOperation): object {
   const { operationId, summary, description, deprecated, success, implementation, errors, tags } =
     operation;
@@ -279,7 +279,7 @@ function toDocs(operation: PlannedOperation): object {
   };
 }
 
-/** The URL of a created resource, relative to that of the request. */
+/** Returns the template of the created resource's URL, relative to that of the request. */
 function toLocation({ implementation, path, success }: PlannedOperation): string | undefined {
   if (implementation.kind !== 'create' || success.schema === undefined) return undefined;
   const { resource, wrapper } = implementation;

@@ -1,4 +1,4 @@
-/** Writes the entity of a resource and the migration of its table: once, then they belong to the team. */
+/** Writes the entity of a resource and its migration once; then they belong to the team. */
 import { type Column, isScalar, type Module, type Resource } from '../model.js';
 import { toKebabCase, toPascalCase } from '../names.js';
 import { toType } from '../types.js';
@@ -29,13 +29,13 @@ function getColumnType({ schema }: Column): ColumnType {
   if (format === 'date') return { type: 'varchar', length: 10 };
   if (format === 'uuid')
     return { type: 'varchar', length: 36, transformer: code('uuidTransformer') };
-  // An enum may get longer values, and a text without a limit has none here, either.
+  // A changed contract may add longer values to an enum.
   return schema.enum !== undefined || maxLength === undefined || maxLength > 10_000
     ? { type: 'text' }
     : { type: 'varchar', length: Math.max(maxLength, 1) };
 }
 
-/** The type of a column in TypeScript: bodies and responses may have different ones. */
+/** Returns the TypeScript type of a column. */
 export function getEntityType({ schema, isMixed, nullable }: Column): string {
   if (isMixed && !isScalar(schema)) return 'unknown';
   return toType({ ...schema, ...(isMixed && { enum: undefined }), nullable });
@@ -44,17 +44,17 @@ export function getEntityType({ schema, isMixed, nullable }: Column): string {
 const toName = (kind: string, table: string, ...columns: string[]): string =>
   [kind, table, ...columns].join('_');
 
-/** The foreign key of a column: to the table of the nearest parent, or of `x-references`. */
+/** Returns the table that a column refers to: the nearest parent's, or that of `x-references`. */
 function getReference({ owners }: Resource, { property, schema }: Column): string | undefined {
   const parent = owners.at(-1);
   return parent?.property === property ? parent.resource.table : schema.references;
 }
 
-/** The columns that have an index for a filter: a foreign key has one already. */
+/** Returns the filter columns that need an index: foreign keys have one already. */
 const getFilters = (resource: Resource): Column[] =>
   resource.columns.filter((each) => each.isFilter && getReference(resource, each) === undefined);
 
-/** The options of `@IdColumn` and `idColumn`. */
+/** Returns the options of `@IdColumn` and `idColumn`. */
 const toIdOptions = ({ id: { kind, byClient, length } }: Resource): object | undefined =>
   ifAny({
     type: kind === 'integer' ? undefined : kind,
@@ -90,7 +90,7 @@ export class ${name}Entity {
   return toFile(getPath(module, resource), text, getDeclarations(module));
 }
 
-/** What the files of a module declare for one another. */
+/** Returns the files of a module by the names that they declare. */
 export function getDeclarations(module: Module): Record<string, string> {
   const { name, classes, operations, resources } = module;
   const api = getApiPath(name).replace(/ts$/, 'js');

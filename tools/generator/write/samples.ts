@@ -1,15 +1,15 @@
-/** Makes values that a schema accepts, for the generated test. */
+/** Makes valid and invalid values of schemas for the generated test. */
 import { sample, stringMatching } from 'fast-check';
 import { FORMATS, toLimits, toRegExp } from '../../../src/platform/validation/scalar-violations.js';
 import { findProblems } from '../../../src/platform/validation/schema-rules.js';
 import { type DtoClass, isGiven, type Property, type Schema } from '../model.js';
 import { isSent } from '../plan/columns.js';
 
-/** No value was found: its message says why. */
+/** Thrown if no valid value is found. */
 export class NoSample extends Error {}
 
 /**
- * Returns a body that a class accepts: two seeds give two bodies whose values differ, where the schema allows it.
+ * Returns a valid body of a class, whose values depend on the seed if the schema allows it.
  *
  * @throws {NoSample} if a required property has a pattern that the library does not know
  */
@@ -75,7 +75,7 @@ function toNumber(schema: Schema, seed: number): number {
   const first = Math.floor((isOpen ? Math.min(0, maximum) : minimum) / step);
   const candidates = [seed, seed + 1, seed + 2, 0, -1].flatMap((count) => {
     const value = (first + count) * step;
-    // Without the errors of binary fractions: 3 times 0.1 is 0.3.
+    // Rounding removes errors of binary fractions, such as in 3 times 0.1.
     return [Number(value.toPrecision(15)), value];
   });
   return find(schema, candidates);
@@ -116,7 +116,7 @@ function toMatching(pattern: string | undefined, seed: number): string[] {
   }
 }
 
-/** Returns a value that the schema of a property rejects, by its name. */
+/** Returns an invalid value for a property, by its name. */
 export function toInvalid(properties: readonly Property[]): Record<string, unknown[]> | undefined {
   const property = properties.find(
     (each) => isSent(each) && (each.type ?? each.class) !== undefined,

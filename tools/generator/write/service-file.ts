@@ -1,4 +1,4 @@
-/** Writes the service and the module of a contract: once, then they belong to the team. */
+/** Writes the service and the module file once; then they belong to the team. */
 import type {
   Envelope,
   ImplementedOperation,
@@ -106,7 +106,7 @@ function toViewOptions(resource: Resource, envelope: Envelope | undefined): obje
 }
 
 const NEXT = 'Object.values(paging.next)[0]';
-/** What the properties beside the rows of a list say, from what the kit knows of a page. */
+/** The values of the paging properties of an envelope. */
 const PAGING_VALUES: Readonly<Record<PagingRole, string>> = {
   total: 'paging.total',
   limit: 'paging.limit',
@@ -168,7 +168,7 @@ function writeStatements(
   const criteria = toCriteria(resource.owners);
   const parent = resource.owners.at(-1);
   let rule: Code | undefined;
-  // The foreign key alone does not say what the parent is below itself.
+  // The foreign key does not check the parents of the parent.
   if (
     parent !== undefined &&
     (kind === 'list' || (kind === 'create' && parent.resource.owners.length > 0))
@@ -200,7 +200,7 @@ function writeStatements(
   ];
 }
 
-/** The criteria of a parent: the parents above it, by its own properties. */
+/** Returns the criteria that select a parent below its own parents. */
 function toParentCriteria(
   { owners }: Resource,
   find: (role: 'path', published: string) => Code,
@@ -211,7 +211,7 @@ function toParentCriteria(
   );
 }
 
-/** Writes what returns the result of a call: in its envelope, or only the id, or not at all. */
+/** Writes the statements that return the object, its id, or nothing. */
 function writeReturn({ returns, wrapper, resource }: ItemOperation, result: string): string[] {
   if (returns === 'nothing') return [`await ${result};`];
   if (returns === 'object' && wrapper === undefined) return [`return ${result};`];
@@ -253,7 +253,7 @@ function writeList(
   return [`return ${call(`this.${member}.page`, page, criteria)};`];
 }
 
-/** Writes the column that a request sorts by, the id if it names none, and whether it is descending. */
+/** Writes the column and the direction of sorting, which is by id by default. */
 function toOrder({ parameter, columns, direction, descending }: Order, query: Code): object {
   const value = access(query, parameter).text;
   return {
@@ -265,7 +265,7 @@ function toOrder({ parameter, columns, direction, descending }: Order, query: Co
   };
 }
 
-/** Makes a row of a body: without what the resource does not store, with what the service assigns. */
+/** Writes the conversion of a body to a row: without ignored properties, with the values that the service assigns. */
 function toRow(
   resource: Resource,
   sent: Wrapped,
@@ -312,13 +312,13 @@ function toRow(
     (name) => `${propertyName(name)}: ${makeUnique(`_${toMemberName(name)}`, variables)}, `,
   );
   return {
-    // A spread of the body itself would be one of an instance of a class.
+    // The linter rejects the spread of a class instance, which the body is.
     lines: [`const { ${unused.join('')}...row } = ${body.text};`],
     code: code(ifAny(added) === undefined ? 'row' : literal({ ...spread(code('row')), ...added })),
   };
 }
 
-/** The properties that a replacement keeps: those that its body cannot have, or may lack although every row has them. */
+/** Returns the properties that `PUT` keeps: the body cannot contain them, or may omit them although they are never null. */
 const getKept = (resource: Resource, sent: Wrapped): string[] => {
   const stored = getStored(resource, sent);
   return resource.columns
@@ -346,7 +346,7 @@ function writeConverter(resource: Resource): string {
       ];
     const value = access(code('row'), column.property);
     const text = column.nullable && nullable !== true ? `${value.text} ?? undefined` : value.text;
-    // To a class without required properties, anything but null can be assigned.
+    // Without required properties, any value but null is assignable, and the linter rejects a cast.
     const isAssignable =
       text !== value.text && (property.class?.properties.every((each) => !isGiven(each)) ?? false);
     const isOther =

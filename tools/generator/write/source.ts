@@ -1,11 +1,11 @@
-/** What the writers share: literals, comments, types and imports of TypeScript. */
+/** Writes literals, comments and imports of TypeScript. */
 import { posix } from 'node:path';
 import type { DtoClass, Property, Schema } from '../model.js';
 import { isIdentifier } from '../names.js';
 
-/** A file that is generated: not formatted yet. */
+/** A generated file, which is not formatted yet. */
 export interface SourceFile {
-  /** In the project, such as `src/modules/pets/pets.service.ts`. */
+  /** The path in the project, such as `src/modules/pets/pets.service.ts`. */
   readonly path: string;
   readonly code: string;
 }
@@ -17,12 +17,12 @@ export class Code {
 
 export const code = (text: string): Code => new Code(text);
 
-/** A property of an object of {@link literal} that has all properties of a variable. */
+/** Returns a property that {@link literal} writes as the spread of a variable. */
 export const spread = ({ text }: Code): Readonly<Record<string, Code>> => ({
   [`...${text}`]: code(`...${text}`),
 });
 
-/** A value as TypeScript, which may contain code; Prettier chooses the quotes. Undefined properties are left out. */
+/** Writes a value, which may contain code, as TypeScript without undefined properties. Prettier chooses the quotes. */
 export function literal(value: unknown): string {
   if (value instanceof Code) return value.text;
   if (typeof value === 'string') return JSON.stringify(value);
@@ -36,14 +36,14 @@ export function literal(value: unknown): string {
   return parts.length === 0 ? '{}' : `{ ${parts.join(', ')} }`;
 }
 
-/** A call of a function or a decorator. Undefined arguments are left out. */
+/** Writes a call of a function or a decorator without undefined arguments. */
 export const call = (name: string, ...args: readonly unknown[]): string =>
   `${name}(${args
     .filter((each) => each !== undefined)
     .map(literal)
     .join(', ')})`;
 
-/** A list or an object, or undefined if nothing is in it. */
+/** Returns a list or an object, or undefined if all its values are undefined. */
 export const ifAny = <Value extends object>(value: Value): Value | undefined =>
   Object.values(value).some((each) => each !== undefined) ? value : undefined;
 
@@ -57,7 +57,7 @@ export const propertyName = (name: string): string =>
 export const access = ({ text }: Code, name: string): Code =>
   code(isIdentifier(name) ? `${text}.${name}` : `${text}[${literal(name)}]`);
 
-/** A doc comment. */
+/** Writes a doc comment. */
 export function comment(text: string): string {
   const lines = text.trim().replaceAll('*/', '*\\/').split('\n');
   return lines.length === 1
@@ -65,14 +65,14 @@ export function comment(text: string): string {
     : `/**\n${lines.map((line) => ` * ${line}`.trimEnd()).join('\n')}\n */`;
 }
 
-/** A schema as the argument of `@Property`, with classes as functions. */
+/** Returns a schema as the argument of `@Property`, with classes as functions. */
 export function toOptions(schema: Schema & Partial<Property>): object {
   const { name: _name, required, class: dto, unique: _u, references: _r, ...own } = schema;
   const { items, additionalProperties, anyOf, ...rest } = own;
   return {
     type: dto && code(`() => ${dto.name}`),
     ...rest,
-    // What is required has no default.
+    // A required property has no default.
     default: required === true ? undefined : rest.default,
     optional: required === false ? true : undefined,
     items: items && toOptions(items),
@@ -86,7 +86,7 @@ export function toOptions(schema: Schema & Partial<Property>): object {
   };
 }
 
-/** The classes that a schema contains. */
+/** Returns the classes that a schema contains. */
 export const getClasses = ({
   class: dto,
   items,
@@ -117,9 +117,9 @@ const IMPORTS: Readonly<Record<string, string>> = {
 };
 
 /**
- * Makes a file of its code, after the imports of the names that it uses.
+ * Returns a file with its imports.
  *
- * @param own the modules of what other files of the module declare, after `type:` if only types are imported
+ * @param own the files of the module by the names that they declare; `type:` before a file imports types only
  */
 export function toFile(
   path: string,
@@ -159,7 +159,7 @@ export function toFile(
   return { path, code: `${sorted.map(({ line }) => line).join('\n')}\n\n${text}` };
 }
 
-/** The names that code uses, sorted: not its texts and comments, and not the names of properties. */
+/** Returns the sorted identifiers in code, without names of properties, texts and comments. */
 function getNames(text: string): string[] {
   const withoutTexts = text
     .replaceAll(/\/\*[^]*?\*\/|'(\\.|[^'\\])*'|"(\\.|[^"\\])*"/g, '')

@@ -1,4 +1,4 @@
-/** Writes the test of a module: once, then it belongs to the team. */
+/** Writes the test of a module once; then it belongs to the team. */
 import type { DtoClass, ImplementedOperation, Module, Resource, Schema } from '../model.js';
 import { toKebabCase } from '../names.js';
 import { getStored } from '../plan/columns.js';
@@ -9,8 +9,8 @@ import { call, code, type Code, ifAny, literal, type SourceFile, toFile } from '
 type Create = Exclude<ImplementedOperation, { kind: 'list' }>;
 
 /**
- * @param only the resource that is tested, in a file of its own, by default all of them
- * @returns why resources have no test, and the file, unless nothing can be tested
+ * @param only the only resource to test, in a file of its own (default: all)
+ * @returns the reasons why resources have no test, and the file, if it has any tests
  */
 export function writeTest(
   module: Module,
@@ -37,7 +37,7 @@ export function writeTest(
 export const getTestPath = ({ name }: Module, only?: Resource): string =>
   `test/modules/${name}${only === undefined ? '' : `.${toKebabCase(only.table)}`}.databases.test.ts`;
 
-/** Returns how a resource is created. @throws {NoSample} if a person has to complete that */
+/** Returns the operation that creates a resource. @throws {NoSample} if there is none that a test can use */
 function getCreate({ operations }: Module, resource: Resource): { path: string; create: Create } {
   for (const { path, implementation: create } of operations)
     if (create.kind === 'create' && create.resource === resource) {
@@ -79,7 +79,7 @@ function writeResource(module: Module, resource: Resource): string {
   return `await ${call('describeResource', code('app'), path, ifAny(options))};`;
 }
 
-/** Returns the operations of a resource, and the parameters of its list, that may get 501, also in another module. */
+/** Returns the operations and the list parameters of a resource that may return 501. */
 const findStubs = ({ operations, leftOut }: Module, { route }: Resource): string[] => {
   const stubs = operations
     .filter(
@@ -95,13 +95,13 @@ const findStubs = ({ operations, leftOut }: Module, { route }: Resource): string
   return [...new Set([...missing, ...refused.map((name) => `?${name}`)])];
 };
 
-/** Returns a body that creates a row: without an id that the service would ignore. */
+/** Returns a body that creates a row, without an ignored id. */
 function toBodySample({ id }: Resource, dto: DtoClass, seed: number): Record<string, unknown> {
   const { [id.property ?? '']: own, ...body } = toSample(dto, seed);
   return id.byClient ? { [id.property!]: own, ...body } : body;
 }
 
-/** Returns how a row of a parent is created, below the parents before it. */
+/** Returns the options by which the test creates a parent. */
 function toParent(module: Module, parameter: string, resource: Resource): object {
   const { path, create } = getCreate(module, resource);
   const sample = toBodySample(resource, create.sent!.dto, 1);
@@ -111,7 +111,7 @@ function toParent(module: Module, parameter: string, resource: Resource): object
 
 const NO_UNIQUE = 'the samples of a property that must be unique would be the same';
 
-/** A value that depends on `n`, if the schema has room for one. */
+/** Returns code for a value that depends on `n`. @throws {NoSample} if the schema does not allow one */
 function toUnique(
   value: unknown,
   { enum: values, pattern, format, maxLength = Infinity, type }: Schema,
