@@ -9,7 +9,7 @@ const LAYERS = [
   ['platform/metrics'],
   ['platform/database/connection'],
   ['platform/database/statements'],
-  ['platform/database/lists', 'platform/database/writes'],
+  ['platform/database/lists'],
   ['platform/database'],
   ['platform/auth/keys'],
   ['platform/auth'],
