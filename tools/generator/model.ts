@@ -108,6 +108,10 @@ export interface Operation {
   readonly errors: Readonly<Record<string, string>>;
 }
 
+/** Returns an operation as messages name it, such as `GET /pets`. */
+export const toPlace = ({ method, path }: Pick<Operation, 'method' | 'path'>): string =>
+  `${method.toUpperCase()} ${path}`;
+
 export interface LeftOut {
   readonly operation: string;
   readonly reason: string;

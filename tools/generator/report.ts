@@ -6,6 +6,7 @@ import {
   type PlannedOperation,
   type Property,
   type Schema,
+  toPlace,
 } from './model.js';
 import { toBareName } from './names.js';
 import { isSent } from './plan/columns.js';
@@ -28,17 +29,16 @@ function describe(module: Module, operation: PlannedOperation): string {
 function findEmpty({ operations, resources }: Module): string[] {
   return resources.flatMap((resource) => {
     const sent = operations.flatMap(({ implementation: each }) =>
-      'sent' in each && each.resource === resource ? (each.sent?.dto.properties ?? []) : [],
+      each.kind !== 'stub' && each.resource === resource ? getSent(each) : [],
     );
     const { dto, id, columns } = resource;
+    const filled = new Set([
+      id.property,
+      ...columns.filter(({ filling }) => filling !== undefined).map(({ name }) => name),
+      ...sent.filter(({ readOnly }) => readOnly !== true).map(({ name }) => name),
+    ]);
     return dto.properties
-      .filter(({ name, required }) => {
-        const column = columns.find((each) => each.name === name);
-        const isFilled =
-          column?.filling !== undefined ||
-          sent.some((each) => each.name === name && each.readOnly !== true);
-        return name !== id.property && !required && !isFilled;
-      })
+      .filter(({ name, required }) => !required && !filled.has(name))
       .map(({ name }) => `${dto.publishedName}.${name}`);
   });
 }
@@ -94,9 +94,10 @@ const DIFFERENCES: Readonly<Record<string, (each: ImplementedOperation) => reado
 
 const findDifferences = ({ operations }: Module): string[] =>
   Object.entries(DIFFERENCES).flatMap(([text, find]) => {
-    const places = operations.flatMap(({ method, path, implementation }) => {
+    const places = operations.flatMap((each) => {
+      const { implementation } = each;
       const names = implementation.kind === 'stub' ? [] : find(implementation);
-      return names.length === 0 ? [] : [`${method.toUpperCase()} ${path} ${names.join(', ')}`];
+      return names.length === 0 ? [] : [`${toPlace(each)} ${names.join(', ')}`];
     });
     return places.length === 0 ? [] : [`${text}: ${places.join('; ')}`];
   });
@@ -110,21 +111,16 @@ const toLine = (text: string): string => {
 export function formatReport(module: Module): string {
   const { operations, leftOut, notes, resources } = module;
   const lines = [
-    ...operations.map((each) => [
-      `${each.method.toUpperCase()} ${each.path}`,
-      describe(module, each),
-    ]),
+    ...operations.map((each) => [toPlace(each), describe(module, each)]),
     ...leftOut.map(({ operation, reason }) => [operation, `left out: ${reason}`]),
   ];
   const width = Math.min(60, Math.max(...lines.map(([operation]) => operation!.length)));
   const count = (pattern: RegExp): number => lines.filter(([, text]) => pattern.test(text!)).length;
   const [todos, stubs] = [count(/^to do: /), count(/^stub: /)];
-  const empty = findEmpty(module);
+  const empty = findEmpty(module).join(', ');
   const differences = [
     ...notes.toLines(),
-    ...(empty.length === 0
-      ? []
-      : [`no request fills them, so responses lack them: ${empty.join(', ')}`]),
+    ...(empty === '' ? [] : [`no request fills them, so responses lack them: ${empty}`]),
     ...findDifferences(module),
     'errors have the body {code, message, status}, and invalid requests get 400',
   ];

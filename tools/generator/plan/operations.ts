@@ -15,6 +15,7 @@ import {
   type PlannedOperation,
   type Property,
   type Resource,
+  toPlace,
 } from '../model.js';
 import { isSameName, makeUnique, toBareName } from '../names.js';
 import { getParameters } from '../read/contract.js';
@@ -48,20 +49,16 @@ export function plan(
   const names = new Set(
     [...schemas, ...classes.map(({ name }) => name)].map((each) => each.toLowerCase()),
   );
-  const uses = new Map<DtoClass, number>();
-  for (const schema of contract.operations.flatMap(({ body, success }) => [
-    body?.schema,
-    success.schema,
-  ]))
-    for (const dto of new Set([schema?.class, unwrap(schema)?.dto, getItems(schema)?.dto]))
-      if (dto !== undefined) uses.set(dto, (uses.get(dto) ?? 0) + 1);
+  const used = contract.operations
+    .flatMap(({ body, success }) => [body?.schema, success.schema])
+    .flatMap((each) => Array.from(new Set([each?.class, unwrap(each)?.dto, getItems(each)?.dto])));
   /** Replaces the class of a body; if other operations use it, too, adds another class. */
   const replace = (
     dto: DtoClass,
     suffix: string,
     toClass: (name: string) => DtoClass,
   ): DtoClass => {
-    const isShared = uses.get(dto)! > 1;
+    const isShared = used.filter((each) => each === dto).length > 1;
     const patch = toClass(isShared ? makeUnique(`${dto.name}${suffix}`, names) : dto.name);
     if (isShared) classes.push(patch);
     else classes[classes.indexOf(dto)] = patch;
@@ -69,15 +66,13 @@ export function plan(
   };
   const operations = contract.operations.map((operation): PlannedOperation => {
     const reason = reasons.get(operation);
+    const place = toPlace(operation);
     try {
       if (reason !== undefined) throw new Stub(reason);
       const implementation = planOperation(operation, resources, reasons);
       const changed = rewrite(operation, implementation);
       if (operation.body?.required === false)
-        contract.notes.add(
-          'a request without its optional body gets 400',
-          `${operation.method.toUpperCase()} ${operation.path}`,
-        );
+        contract.notes.add('a request without its optional body gets 400', place);
       const { kind } = implementation;
       if (kind !== 'patch' && kind !== 'replace') return { ...changed, implementation };
       const { resource, sent } = implementation;
@@ -86,7 +81,7 @@ export function plan(
       if (nulls.length > 0)
         contract.notes.add(
           `null is invalid, because ${resource.shownBy} never shows it`,
-          `${operation.method.toUpperCase()} ${operation.path} ${nulls.join(', ')}`,
+          `${place} ${nulls.join(', ')}`,
         );
       else if (kind === 'replace') return { ...changed, implementation };
       const suffix = kind === 'patch' ? 'Patch' : 'Put';
@@ -114,13 +109,12 @@ export function plan(
 }
 
 /** Returns the nullable properties of a body whose columns are not nullable. */
-const findNulls = ({ properties }: DtoClass, { columns }: Resource): string[] =>
-  properties
-    .filter(({ name, nullable }) => {
-      const column = columns.find((each) => each.name === name);
-      return nullable === true && column?.nullable === false;
-    })
+const findNulls = ({ properties }: DtoClass, { columns }: Resource): string[] => {
+  const required = new Set(columns.filter(({ nullable }) => !nullable).map(({ name }) => name));
+  return properties
+    .filter(({ name, nullable }) => nullable === true && required.has(name))
     .map(({ name }) => name);
+};
 
 /** Returns the class of a body of `PUT` or `PATCH`: without null for the given properties and, for `PATCH`, defaults. */
 function toChanges(
