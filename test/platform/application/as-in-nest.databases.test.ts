@@ -329,14 +329,10 @@ class WrappedModule {}
 const app = useApp({ features: [CategoriesModule, NestModule] });
 
 const get = (path: string, key = app.key): Promise<HttpResponse> =>
-  sendRequest(`${app.url}/v1/nest/${path}`, { headers: { ...jsonHeaders(key), 'x-count': '7' } });
+  app.send('GET', `/v1/nest/${path}`, { key, headers: { 'x-count': '7' } });
 
 const post = (path: string, body: string | Buffer, headers = {}): Promise<HttpResponse> =>
-  sendRequest(`${app.url}/v1/nest/${path}`, {
-    method: 'POST',
-    headers: { ...jsonHeaders(app.key), ...headers },
-    body,
-  });
+  app.send('POST', `/v1/nest/${path}`, { headers, body });
 
 describe('ClassSerializerInterceptor', () => {
   it('removes properties from objects, for a route and for all of them', async () => {

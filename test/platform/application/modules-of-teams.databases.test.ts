@@ -58,7 +58,7 @@ import { MetricsServer } from '../../../src/platform/metrics/metrics-server.js';
 import { createDatabase, startApp, type TestApp, useApp } from '../support/app.js';
 import { createTable } from '../support/create-table.js';
 import { DATABASE } from '../support/databases.js';
-import { type HttpResponse, jsonHeaders, sendRequest } from '../support/http-client.js';
+import { type HttpResponse, sendRequest } from '../support/http-client.js';
 import { MemoryLogger } from '../support/memory-logger.js';
 import { waitFor } from '../support/wait.js';
 
@@ -269,12 +269,7 @@ const send = (
   path: string,
   body?: object,
   key = app.key,
-): Promise<HttpResponse> =>
-  sendRequest(`${app.url}/v1/orders${path}`, {
-    method,
-    headers: jsonHeaders(key),
-    ...(body && { body: JSON.stringify(body) }),
-  });
+): Promise<HttpResponse> => app.send(method, `/v1/orders${path}`, { key, ...(body && { body }) });
 
 describe('a module with rows of API keys', () => {
   const app = useApp({
@@ -361,11 +356,7 @@ describe('an event after a commit', () => {
   const logger = new MemoryLogger();
   const app = useApp({ features: [OrdersModule], logger });
   const place = (name: string, key: string): Promise<HttpResponse> =>
-    sendRequest(`${app.url}/v1/orders/placed`, {
-      method: 'POST',
-      headers: { ...jsonHeaders(app.key), 'idempotency-key': key },
-      body: JSON.stringify({ name }),
-    });
+    app.send('POST', '/v1/orders/placed', { headers: { 'idempotency-key': key }, body: { name } });
   const getPlaced = (): string[] => app.app.get(OrdersService).placed;
   beforeEach(() => getPlaced().splice(0));
 

@@ -206,10 +206,8 @@ describe('the last use of a key', () => {
 });
 
 /** Starts an instance on the database of `app`, which it leaves there. */
-function startOther(): Promise<TestApp> {
-  const database = { config: app.config.database, url: '', drop: () => Promise.resolve() };
-  return startApp({ database, logger });
-}
+const startOther = (): Promise<TestApp> =>
+  startApp({ database: { config: app.config.database }, logger });
 
 /** Uses 20 new keys at once. */
 async function useNewKeys({ url }: TestApp): Promise<string[]> {

@@ -168,7 +168,7 @@ describe('db:copy', () => {
     const after = await startApp({ database: target, features: EXAMPLES });
     expect(await read(after)).toEqual(expected);
     expect(expected.map(([status]) => status)).toEqual([200, 200, 200, 200]);
-    expect((await after.send('GET', '/v1/categories', revoked.key)).status).toBe(401);
+    expect((await after.send('GET', '/v1/categories', { key: revoked.key })).status).toBe(401);
     const created = await new CategoriesClient(after.url, before.key).create('new');
     expect(created.json()).toEqual({ id: 1_000_000_000_001, name: 'new' });
     await after.stop();

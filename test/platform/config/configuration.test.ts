@@ -61,6 +61,7 @@ describe('loadConfig', () => {
 
   it.each<[string, string, Partial<Config>]>([
     ['NODE_ENV', 'production', { production: true }],
+    ['NODE_ENV', 'development', { production: false }],
     ['PORT', '65535', { port: 65_535 }],
     ['DATABASE_URL', 'sqlite:///var/pets.db', sqlite('/var/pets.db')],
     ['DATABASE_URL', 'sqlite: a b%20.db ', sqlite('a b%20.db')],

@@ -1,5 +1,4 @@
 import { useApp } from '../support/app.js';
-import { jsonHeaders, sendRequest } from '../support/http-client.js';
 import { connectToPostgres, waitUntilBlocked } from '../support/postgres-client.js';
 import { CategoriesModule } from '../../../src/modules/categories/categories.module.js';
 import { CagesModule } from '../support/cages.module.js';
@@ -12,17 +11,16 @@ describe('transactions that wait for a lock with all of their connections', () =
     const other = await connectToPostgres(url);
     await other.query('BEGIN; LOCK TABLE "cages"');
     const exchanges = Array.from({ length: 20 }, (_, id) =>
-      sendRequest(`${app.url}/v1/cages/${id + 1}/exchange`, {
-        method: 'POST',
-        headers: { ...jsonHeaders(app.key), 'Idempotency-Key': `${id}` },
-        body: '{"label":"a","room":"b","shelfPosition":1}',
+      app.send('POST', `/v1/cages/${id + 1}/exchange`, {
+        headers: { 'Idempotency-Key': `${id}` },
+        body: { label: 'a', room: 'b', shelfPosition: 1 },
       }),
     );
     // The requests last for two seconds only.
     await waitUntilBlocked(url, 7);
     const [list, invalid, readiness] = await Promise.all([
       app.categories.list(),
-      app.send('GET', '/v1/categories', 'k'.repeat(32)),
+      app.send('GET', '/v1/categories', { key: 'k'.repeat(32) }),
       app.send('GET', '/readyz'),
     ]);
     expect([list.status, invalid.status, readiness.status]).toEqual([200, 401, 200]);

@@ -3,7 +3,7 @@ import type { Client } from 'pg';
 import { readRows } from '../../../src/platform/database/connection/service-data-source.js';
 import { transactionOnce } from '../../../src/platform/idempotency/idempotency-records.js';
 import { createDatabase, startApp, type TestApp, type TestDatabase } from '../support/app.js';
-import { type HttpResponse, jsonHeaders, sendRequest } from '../support/http-client.js';
+import { type HttpResponse, sendRequest } from '../support/http-client.js';
 import { MemoryLogger } from '../support/memory-logger.js';
 import {
   connectToPostgres,
@@ -129,10 +129,9 @@ const AT_ONCE = 'TRIGGER terminate AFTER INSERT ON "categories" FOR EACH ROW';
 const AT_COMMIT =
   'CONSTRAINT TRIGGER terminate AFTER INSERT ON "categories" DEFERRABLE INITIALLY DEFERRED FOR EACH ROW';
 const createWithKey = (): Promise<HttpResponse> =>
-  sendRequest(`${app.url}/v1/categories`, {
-    method: 'POST',
-    headers: { ...jsonHeaders(app.key), 'Idempotency-Key': randomUUID() },
-    body: '{"name":"dog"}',
+  app.send('POST', '/v1/categories', {
+    headers: { 'Idempotency-Key': randomUUID() },
+    body: { name: 'dog' },
   });
 
 describe('a request whose connection is lost', () => {

@@ -32,7 +32,7 @@ describe('a schema that lacks what the release needs', () => {
     async (_name, remove, restore) => {
       await remove();
       for (let round = 0; round < 3; round++) {
-        const response = await app.send('GET', '/v1/categories', UNKNOWN_KEY);
+        const response = await app.send('GET', '/v1/categories', { key: UNKNOWN_KEY });
         expect(response).toBeError('SERVICE_UNAVAILABLE');
       }
       expect(await getReadiness()).toBe(503);

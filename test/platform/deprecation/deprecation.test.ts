@@ -28,7 +28,7 @@ describe('a deprecated operation', () => {
     expect(response).toBeError(code, code === 'GONE' ? new RegExp(SUNSET) : undefined);
     for (const { headers } of [response, await app.send('HEAD', path)])
       expect(headers).toMatchObject(HEADERS);
-    expect(await app.send('GET', path, 'wrong')).toBeError('UNAUTHORIZED');
+    expect(await app.send('GET', path, { key: 'wrong' })).toBeError('UNAUTHORIZED');
     const withoutKey = await sendRequest(app.url + path);
     expect(withoutKey).toBeError('UNAUTHORIZED');
     expect(withoutKey.headers).not.toHaveProperty('sunset');

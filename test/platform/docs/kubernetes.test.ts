@@ -55,7 +55,7 @@ kubectl.describe('deploy/kubernetes', () => {
     ]);
     for (const probe of [container.livenessProbe!, container.readinessProbe!]) {
       expect(probe.httpGet.port).toBe('http');
-      expect((await app.send('GET', probe.httpGet.path, '')).status).toBe(200);
+      expect((await app.send('GET', probe.httpGet.path, { key: '' })).status).toBe(200);
     }
     expect(spec.terminationGracePeriodSeconds! * 1000).toBeGreaterThanOrEqual(
       config.shutdownDelay + 10_000,

@@ -19,7 +19,7 @@ import { CategoriesModule } from '../../../src/modules/categories/categories.mod
 import type { ErrorCode } from '../../../src/platform/errors/error-codes.js';
 import { ApiError, Feature } from '../../../src/platform/index.js';
 import { startApp, useApp } from '../support/app.js';
-import { type HttpResponse, jsonHeaders, sendRequest } from '../support/http-client.js';
+import { type HttpResponse, sendRequest } from '../support/http-client.js';
 import { MemoryLogger } from '../support/memory-logger.js';
 import { RawConnection, type RawResponse, rawRequest, sendRaw } from '../support/raw-connection.js';
 import { StubsModule } from '../support/stubs.module.js';
@@ -91,16 +91,11 @@ class CrashModule {}
 const logger = new MemoryLogger();
 const app = useApp({ features: [CategoriesModule, CrashModule, StubsModule], logger });
 
-const get = (path: string, key = app.key): Promise<HttpResponse> => app.send('GET', path, key);
+const get = (path: string, key = app.key): Promise<HttpResponse> => app.send('GET', path, { key });
 
 /** Sends a create request with exactly these bytes as its body. */
-function post(body: string | Buffer, headers: Record<string, string> = {}): Promise<HttpResponse> {
-  return sendRequest(`${app.url}/v1/categories`, {
-    method: 'POST',
-    headers: { ...jsonHeaders(app.key), ...headers },
-    body,
-  });
-}
+const post = (body: string | Buffer, headers = {}): Promise<HttpResponse> =>
+  app.send('POST', '/v1/categories', { headers, body });
 
 /** Encodes each character as one byte, so that `\xff` is invalid UTF-8. */
 const bytes = (text: string): Buffer => Buffer.from(text, 'latin1');

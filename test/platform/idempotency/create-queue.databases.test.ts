@@ -417,11 +417,7 @@ describe('repeated create requests', () => {
 
   it('replay, reject or create by their keys on two instances at once', async () => {
     const other =
-      DATABASE === 'postgres'
-        ? await startApp({
-            database: { config: app.config.database, url: '', drop: () => Promise.resolve() },
-          })
-        : app;
+      DATABASE === 'postgres' ? await startApp({ database: { config: app.config.database } }) : app;
     const stored = createKeys(150);
     const first = await create(stored);
     const fresh = createKeys(200);

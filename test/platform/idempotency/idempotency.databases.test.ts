@@ -8,7 +8,7 @@ import { startApp, useApp } from '../support/app.js';
 import { advanceTime, setSystemTime } from '../support/clock.js';
 import { DATABASE, describeOnPostgres, describeOnSqlite } from '../support/databases.js';
 import { createKey } from '../support/fixtures.js';
-import { type HttpResponse, jsonHeaders, sendRequest } from '../support/http-client.js';
+import { type HttpResponse, jsonHeaders } from '../support/http-client.js';
 import { queryPostgres } from '../support/postgres-client.js';
 import { RawConnection, rawRequest, type RawResponse } from '../support/raw-connection.js';
 import { waitFor } from '../support/wait.js';
@@ -24,18 +24,17 @@ beforeEach(async () => {
 });
 
 /** Sends a create request with an Idempotency-Key. */
-function create(
+const create = (
   idempotencyKey: string | string[],
-  body: object = { name: 'dog' },
+  body: object | string = { name: 'dog' },
   key = app.key,
   query = '',
-): Promise<HttpResponse> {
-  return sendRequest(`${app.url}/v1/categories${query}`, {
-    method: 'POST',
-    headers: { ...jsonHeaders(key), 'Idempotency-Key': idempotencyKey as string },
-    body: JSON.stringify(body),
+): Promise<HttpResponse> =>
+  app.send('POST', `/v1/categories${query}`, {
+    key,
+    headers: { 'Idempotency-Key': idempotencyKey },
+    body,
   });
-}
 
 /** Sends a create request whose first line has this target. */
 async function createAt(target: string, idempotencyKey: string): Promise<RawResponse> {
@@ -81,14 +80,12 @@ describe('a create request with an Idempotency-Key', () => {
   });
 
   it('returns the bytes that another instance has recorded', async () => {
-    const { database } = app.config;
-    const shared = { config: database, url: '', drop: async () => undefined };
-    const other = await startApp({ database: shared });
+    const other = await startApp({ database: { config: app.config.database } });
     const key = randomUUID();
     const first = await create(key, { name: 'dog', description: '{"id":1}' });
-    const repeated = await sendRequest(`${other.url}/v1/categories`, {
-      method: 'POST',
-      headers: { ...jsonHeaders(app.key), 'Idempotency-Key': key },
+    const repeated = await other.send('POST', '/v1/categories', {
+      key: app.key,
+      headers: { 'Idempotency-Key': key },
       body: '{"name":"dog","description":"{\\"id\\":1}"}',
     });
     await other.stop();
@@ -107,15 +104,10 @@ describe('a create request with an Idempotency-Key', () => {
 
   it('compares bodies without white space, but with the order of the properties', async () => {
     const key = randomUUID();
-    const send = (body: string): Promise<HttpResponse> =>
-      sendRequest(`${app.url}/v1/categories`, {
-        method: 'POST',
-        headers: { ...jsonHeaders(app.key), 'idempotency-key': key },
-        body,
-      });
-    const first = await send('{"name":"dog","description":"d"}');
-    expect((await send('{ "name": "dog",\n"description": "d" }')).text).toBe(first.text);
-    expect(await send('{"description":"d","name":"dog"}')).toBeError('IDEMPOTENCY_KEY_REUSED');
+    const first = await create(key, '{"name":"dog","description":"d"}');
+    expect((await create(key, '{ "name": "dog",\n"description": "d" }')).text).toBe(first.text);
+    const reordered = await create(key, '{"description":"d","name":"dog"}');
+    expect(reordered).toBeError('IDEMPOTENCY_KEY_REUSED');
   });
 
   it('returns 422 for the key of a different request, also if both arrive at once', async () => {
@@ -200,13 +192,6 @@ describe('a create request with an Idempotency-Key', () => {
   });
 });
 
-const send = (body: string, idempotencyKey: string, key = app.key) =>
-  sendRequest(`${app.url}/v1/categories`, {
-    method: 'POST',
-    headers: { ...jsonHeaders(key), 'Idempotency-Key': idempotencyKey },
-    body,
-  });
-
 describe('the fingerprint in a record', () => {
   const password = '{"name":"hunter2"}';
   const former = hash('sha256', `POST /v1/categories\n${password}`);
@@ -214,18 +199,18 @@ describe('the fingerprint in a record', () => {
   it('conceals the body, because it depends on the API key', async () => {
     const other = await app.app.get(ApiKeysService).create('other');
     const key = randomUUID();
-    await send(password, key);
-    await send(password, key, other.key);
+    await create(key, password);
+    await create(key, password, other.key);
     const records = await app.dataSource.manager.findBy(IdempotencyRecord, { key });
     expect(new Set([former, ...records.map(({ fingerprint }) => fingerprint)]).size).toBe(3);
   });
 
   it('matches also as the previous release computed it, without the API key', async () => {
-    const first = await send(password, 'former');
+    const first = await create('former', password);
     const { manager } = app.dataSource;
     await manager.update(IdempotencyRecord, { key: 'former' }, { fingerprint: former });
-    expect((await send(password, 'former')).text).toBe(first.text);
-    expect(await send('{"name":"other"}', 'former')).toBeError('IDEMPOTENCY_KEY_REUSED');
+    expect((await create('former', password)).text).toBe(first.text);
+    expect(await create('former', { name: 'other' })).toBeError('IDEMPOTENCY_KEY_REUSED');
   });
 });
 
@@ -256,9 +241,7 @@ describe('the records of Idempotency-Keys', () => {
   it('disappear while the service runs', async () => {
     await create(randomUUID());
     await app.dataSource.query('UPDATE "idempotency_records" SET "created_at" = 0');
-    const other = await startApp({
-      database: { config: app.config.database, url: '', drop: () => Promise.resolve() },
-    });
+    const other = await startApp({ database: { config: app.config.database } });
     expect(await waitFor(countRecords, (count) => count === 0)).toBe(0);
     await other.stop();
   });

@@ -34,7 +34,7 @@ import { ReturnsEtag } from '../../../src/platform/resource/operation/versioned.
 import { useApp } from '../support/app.js';
 import { describeOnPostgres } from '../support/databases.js';
 import { type Cage, CagesModule } from '../support/cages.module.js';
-import { type HttpResponse, jsonHeaders, sendRequest } from '../support/http-client.js';
+import type { HttpResponse } from '../support/http-client.js';
 import { MemoryLogger } from '../support/memory-logger.js';
 
 const action = { status: 201, response: 'The category that takes its place.' };
@@ -169,11 +169,7 @@ const app = useApp({
 });
 
 const post = (path: string, key: string, body?: object): Promise<HttpResponse> =>
-  sendRequest(`${app.url}/v1${path}`, {
-    method: 'POST',
-    headers: { ...jsonHeaders(app.key), 'Idempotency-Key': key },
-    ...(body && { body: JSON.stringify(body) }),
-  });
+  app.send('POST', `/v1${path}`, { headers: { 'Idempotency-Key': key }, ...(body && { body }) });
 
 /** What a repeated response has in common with the first. */
 const getRepeated = ({ status, text, headers }: HttpResponse): object => ({
@@ -186,9 +182,8 @@ const getRepeated = ({ status, text, headers }: HttpResponse): object => ({
 
 it('documents, exposes and sends the headers of one operation', async () => {
   const { id } = (await app.categories.create('for sale')).json<{ id: number }>();
-  const { headers, text } = await sendRequest(`${app.url}/v1/categories/${id}/exchange`, {
-    method: 'POST',
-    headers: { ...jsonHeaders(app.key), origin: 'https://app.example' },
+  const { headers, text } = await app.send('POST', `/v1/categories/${id}/exchange`, {
+    headers: { origin: 'https://app.example' },
   });
   expect(headers['x-replaced-by']).toBe(String((JSON.parse(text) as CategoryEntity).id));
   expect(headers['x-its-name']).toBe(`after ${id} %F0%9F%90%88%0D%0A`);

@@ -20,8 +20,7 @@ beforeEach(async () => {
   await chmod(disk, 0o755);
   server = await startPostgres(undefined, { parent: disk });
   const config = { type: 'postgres', url: server.url } as const;
-  const database = { config, url: server.url, drop: async () => undefined };
-  app = await startApp({ database });
+  app = await startApp({ database: { config } });
 });
 afterEach(async () => {
   if (!canMount) return;

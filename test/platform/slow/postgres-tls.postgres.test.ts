@@ -54,10 +54,7 @@ const SERVICE = `pg_stat_activity WHERE "application_name" = '${PRODUCT.name}'`;
 /** Starts the service with `sslmode=verify-full`. */
 function serve(host: string, authority: string, logger = new MemoryLogger()) {
   const url = getVerifiedUrl(host, authority);
-  return startApp({
-    database: { config: { type: 'postgres', url }, url, drop: () => Promise.resolve() },
-    logger,
-  });
+  return startApp({ database: { config: { type: 'postgres', url } }, logger });
 }
 
 openssl.describe('PostgreSQL with sslmode=verify-full', () => {

@@ -46,9 +46,8 @@ afterEach(async () => {
 async function serve(usesPgBouncer = false, url = proxy.proxiedUrl(primary.url)): Promise<void> {
   if (usesPgBouncer) ({ url, stop: stopPgBouncer } = await startPgBouncer(url));
   const config = { type: 'postgres', url } as const;
-  const database = { config, url, drop: async () => undefined };
   logger = new MemoryLogger();
-  app = await startApp({ database, logger, features: [CategoriesModule, CagesModule] });
+  app = await startApp({ database: { config }, logger, features: [CategoriesModule, CagesModule] });
 }
 
 /** Waits until the standby has what was committed. */
@@ -91,7 +90,7 @@ describe.each([
     for (let round = 0; round < 12; round++) {
       for (const path of paths)
         expect(await app.send('GET', path)).toBeError('SERVICE_UNAVAILABLE');
-      expect(await app.send('GET', paths[0]!, key)).toBeError('SERVICE_UNAVAILABLE');
+      expect(await app.send('GET', paths[0]!, { key })).toBeError('SERVICE_UNAVAILABLE');
     }
     routeTo(primary);
     const listed = await waitFor(

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { mkdtemp, rm } from 'node:fs/promises';
-import type { Server } from 'node:http';
+import type { OutgoingHttpHeaders, Server } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Module, type Type } from '@nestjs/common';
@@ -14,7 +14,7 @@ import type { ServiceDataSource } from '../../../src/platform/database/connectio
 import { FEATURES } from '../../../src/features.js';
 import { getVariables } from '../../../src/platform/feature.decorator.js';
 import { DATABASE } from './databases.js';
-import { CategoriesClient, type HttpResponse, sendRequest } from './http-client.js';
+import { CategoriesClient, type HttpResponse, jsonHeaders, sendRequest } from './http-client.js';
 import { queryPostgres } from './postgres-client.js';
 import { PRODUCT } from '../../../src/product.js';
 
@@ -38,8 +38,16 @@ export interface TestApp {
   /** A client with this key. */
   readonly categories: CategoriesClient;
   readonly dataSource: ServiceDataSource;
-  /** Sends a request without a body, with this key by default. */
-  send(method: string, path: string, key?: string): Promise<HttpResponse>;
+  /**
+   * Sends a request with this key, unless another one is given.
+   *
+   * @param request.body an object, sent as JSON, or what to send as such
+   */
+  send(
+    method: string,
+    path: string,
+    request?: { key?: string; headers?: OutgoingHttpHeaders; body?: object | string | Buffer },
+  ): Promise<HttpResponse>;
   /** A supertest client without a key. */
   http(): ReturnType<typeof request>;
   /** Stops the application, and drops the database if `startApp` created it. */
@@ -92,18 +100,18 @@ export function toRoot(features: readonly Type[]): Type {
  */
 export async function startApp(
   options: {
-    database?: TestDatabase;
+    database?: Pick<TestDatabase, 'config'>;
     config?: Partial<Config>;
     environment?: NodeJS.ProcessEnv;
     features?: readonly Type[];
   } & AppOptions = {},
 ): Promise<TestApp> {
   const { features = FEATURES, ...others } = options;
-  const database = options.database ?? (await createDatabase());
+  const created = options.database === undefined ? await createDatabase() : undefined;
   const config: Config = {
     ...loadConfig(PRODUCT, options.environment ?? {}, getVariables(features)),
     port: 0,
-    database: database.config,
+    database: (options.database ?? created!).config,
     ...options.config,
   };
   const app = await createApp(config, toRoot(features), { logger: false, ...others });
@@ -119,12 +127,21 @@ export async function startApp(
     key,
     categories: new CategoriesClient(url, key),
     dataSource,
-    send: (method, path, sent = key) =>
-      sendRequest(url + path, { method, headers: { authorization: `Bearer ${sent}` } }),
+    send: (method, path, { key: sent = key, headers = {}, body } = {}) =>
+      sendRequest(url + path, {
+        method,
+        headers: {
+          ...(body === undefined ? { authorization: `Bearer ${sent}` } : jsonHeaders(sent)),
+          ...headers,
+        },
+        ...(body !== undefined && {
+          body: typeof body === 'string' || Buffer.isBuffer(body) ? body : JSON.stringify(body),
+        }),
+      }),
     http: () => request(url),
     stop: async () => {
       await app.close();
-      if (options.database === undefined) await database.drop();
+      await created?.drop();
     },
   };
 }
