@@ -132,7 +132,7 @@ describe('a resource below another', () => {
   it('keeps its parent from being deleted', async () => {
     await createToy();
     const cage = path.replace('/toys', '');
-    expect(await send('DELETE', cage, undefined, { 'if-match': '*' })).toBeError(
+    expect(await app.send('DELETE', `/v1${cage}`, { headers: { 'if-match': '*' } })).toBeError(
       'RESOURCE_IN_USE',
       'Another resource refers to this one.',
     );
