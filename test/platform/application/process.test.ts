@@ -110,7 +110,7 @@ describe('a service process in production with a .env file', () => {
   });
   afterAll(closeServices);
 
-  it('prints no key but logs a command that creates one', async () => {
+  it('prints no key, but logs the command that creates one, until one exists', async () => {
     const { service, url } = production;
     const quoted = await waitFor(
       () => /No API keys exist\. Create one with: node (dist\S+)( [^"]+)"/.exec(service.output),
@@ -120,6 +120,10 @@ describe('a service process in production with a .env file', () => {
     const { stdout } = await promisify(exec)(command, { cwd: services.directory });
     expect((await new CategoriesClient(url, stdout.trim()).list()).status).toBe(200);
     expect(service.output).not.toMatch(KEY_OR_BANNER);
+    const restarted = await services.serve({ env: { BOOTSTRAP_API_KEY: '' } });
+    await sendRequest(`${restarted.url}/readyz`);
+    await restarted.service.stop();
+    expect(restarted.service.output).not.toContain('No API keys exist');
   });
 });
 

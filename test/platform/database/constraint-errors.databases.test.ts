@@ -76,6 +76,7 @@ describe('POST and PATCH of a row that violates a constraint', () => {
 describeOnPostgres('a value that does not fit its column', () => {
   it.each([
     ['a text', { label: 'é'.repeat(101) }, 'label'],
+    ['a text beside a large id', { label: 'é'.repeat(101), categoryId: 2 ** 31 }, 'label'],
     ['an integer', { shelfPosition: 2 ** 31 }, 'shelfPosition'],
     ['a fraction', { shelfPosition: 0.5 }, 'shelfPosition'],
     ['several', { label: 'a'.repeat(101), room: 'a'.repeat(21) }, 'label and room'],
