@@ -6,7 +6,7 @@ import { startLoad } from './load.js';
 import { type Metric, type Row, type Target, type TargetName, TARGETS } from './rows.js';
 import { AUTHORIZATION, readCpu, readMemory, type Server, startServer } from './servers.js';
 
-/** The slices of a start, by the title of the row and the target. A slice is a second of load, or the startup. */
+/** The slices measured in one start of the servers, by row title and target. A slice is a second of load, or the startup. */
 export type Slices = Record<string, Partial<Record<TargetName, Slice[]>>>;
 type Slice = Partial<Record<Metric, number>>;
 

@@ -162,7 +162,7 @@ describe('withDeadline', () => {
     await expect(outcome).resolves.toBeDefined();
   });
 
-  it('says of a transaction with a key that it may have taken effect, without looking for its record', async () => {
+  it('says a transaction with an Idempotency-Key may have taken effect, without looking for its record', async () => {
     delayStatements(1_500, 'COMMIT');
     await expect(handle(1_000, insert)).rejects.toThrow(/may have taken effect/);
   });

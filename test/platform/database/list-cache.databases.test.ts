@@ -325,7 +325,7 @@ describe('GET /v1/categories with gzip', () => {
     expect(response.headers.vary).toMatch(/\baccept-encoding\b/i);
   });
 
-  it('repeats a compression that failed', async () => {
+  it('compresses the list again for the next request if a compression failed', async () => {
     await fill(KIB + 1);
     const prototype = Object.getPrototypeOf(createGzip()) as Gzip;
     jest.spyOn(prototype, 'end').mockImplementationOnce(function (this: Gzip) {
@@ -550,7 +550,7 @@ describeOnPostgres('GET /v1/categories', () => {
          INSERT INTO "categories" OVERRIDING SYSTEM VALUE SELECT "id", 'cat' FROM "former"`,
     ],
   ])(
-    'reflects a table that is %s once a documented statement is run, and the next start logs how to repair its trigger',
+    'reflects a table that was %s after the documented UPDATE, and logs at startup how to fix its trigger',
     async (_how, change) => {
       const { categories: client } = await start();
       await client.create('dog');

@@ -270,7 +270,7 @@ describe('a row that the database refuses', () => {
     },
   );
 
-  it('returns the response that another instance stored with its key after the look-up', async () => {
+  it('lets others of its batch get the response that another instance stored after the look-up of keys', async () => {
     await onBad(DATABASE === 'sqlite' ? `SELECT RAISE(ABORT, 'bad')` : `RAISE EXCEPTION 'bad'`);
     const [key, response] = [createKey(), { id: 7, name: 'of another instance' }];
     const query = app.dataSource.query.bind(app.dataSource);

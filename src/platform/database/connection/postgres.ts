@@ -237,7 +237,7 @@ export class PostgresDataSource extends ServiceDataSource {
   ): Promise<Migration[]> {
     // Only READ COMMITTED sees what another process has committed while this one waited.
     return this.transaction('READ COMMITTED', async (manager) => {
-      // A timeout of the role applies to requests, not to migrations.
+      // A statement_timeout that is set for the role is meant for requests, not for migrations.
       await manager.query(
         `SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = ${MIGRATION_LOCK_TIMEOUT_MS}`,
       );

@@ -15,7 +15,7 @@ const STRING_THRESHOLD = 4096;
 /** The size, in bytes, from which a list is also offered with gzip. */
 const GZIP_THRESHOLD = 1024;
 
-/** The largest list, in bytes: a response of more could not be built with gzip, or as text, within V8's limits. */
+/** The largest list, in bytes. `toJSON` converts it to a string, which V8 limits to about twice as much. */
 const MAX_LIST_LENGTH = 256 * 1024 * 1024;
 
 const compress = promisify(gzip);
