@@ -335,7 +335,7 @@ const post = (path: string, body: string | Buffer, headers = {}): Promise<HttpRe
   app.send('POST', `/v1/nest/${path}`, { headers, body });
 
 describe('ClassSerializerInterceptor', () => {
-  it('removes properties from objects, for a route and for all of them', async () => {
+  it('removes @Exclude() properties from a response when it is both global and on the route', async () => {
     expect((await get('user')).text).toBe('{"name":"Ann"}');
   });
 

@@ -93,19 +93,16 @@ describe('the OpenAPI document of two DTOs with one name', () => {
   it.each<[number, 'string' | 'integer']>([
     [500, 'integer'],
     [200, 'string'],
-  ])(
-    'is %d if a property is a string in one, and of type %s in the other',
-    async (status, type) => {
-      const logger = new MemoryLogger();
-      const features = [toItemFeature('one', 'string'), toItemFeature('two', type)];
-      const app = await startApp({ features, logger });
-      const response = await app.http().get('/openapi.json');
-      await app.stop();
-      expect(response.status).toBe(status);
-      const message = 'Two DTOs with different properties are named Item: rename one.';
-      expect(inspect(logger.entries, { depth: 9 }).includes(message)).toBe(status === 500);
-    },
-  );
+  ])('is %d if a property is a string in one and %s in the other', async (status, type) => {
+    const logger = new MemoryLogger();
+    const features = [toItemFeature('one', 'string'), toItemFeature('two', type)];
+    const app = await startApp({ features, logger });
+    const response = await app.http().get('/openapi.json');
+    await app.stop();
+    expect(response.status).toBe(status);
+    const message = 'Two DTOs with different properties are named Item: rename one.';
+    expect(inspect(logger.entries, { depth: 9 }).includes(message)).toBe(status === 500);
+  });
 });
 
 @Injectable()
