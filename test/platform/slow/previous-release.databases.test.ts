@@ -1,9 +1,9 @@
 import { createDatabase, type TestDatabase } from '../support/app.js';
 import { describeOnPostgres } from '../support/databases.js';
 import { type HttpResponse, jsonHeaders, sendRequest } from '../support/http-client.js';
-import { buildPreviousRelease, describeWithPreviousRelease } from '../support/previous-release.js';
 import { queryPostgres } from '../support/postgres-client.js';
-import type { ProjectCopy } from '../support/project-copy.js';
+import { ProjectCopy } from '../support/project-copy.js';
+import { commandSucceeds, requires } from '../support/requirements.js';
 import {
   BOOTSTRAP_KEY,
   createServices,
@@ -12,11 +12,23 @@ import {
 } from '../support/service-process.js';
 import { waitFor } from '../support/wait.js';
 
+/** The last commit of the previous release. */
+const COMMIT = '639547c';
+
+/** Its tests are skipped in a shallow clone. */
+const hasCommit = requires(
+  `the commit ${COMMIT}, of the previous release`,
+  commandSucceeds('git', ['cat-file', '-e', `${COMMIT}^{commit}`]),
+);
+
+/** A copy of the project of the previous release, whose build takes about 5 seconds. */
 let release: ProjectCopy;
 let database: TestDatabase;
 let services: Services;
 beforeAll(async () => {
-  release = await buildPreviousRelease();
+  release = await ProjectCopy.create(COMMIT);
+  const { failed, output } = await release.npm('build');
+  if (failed) throw new Error(output);
 });
 afterAll(() => release.remove());
 afterEach(async () => {
@@ -64,7 +76,7 @@ async function startCleanup(...instance: Parameters<typeof start>): Promise<void
   await queryPostgres(database.url, `DELETE FROM ${where}`);
 }
 
-describeWithPreviousRelease('a new instance beside one of the previous release', () => {
+hasCommit.describe('a new instance beside one of the previous release', () => {
   beforeEach(async () => {
     database = await createDatabase();
     services = await createServices({ DATABASE_URL: database.url });
