@@ -149,7 +149,7 @@ describe('a request whose connection is lost', () => {
     },
   );
 
-  it('returns 503 without doubt if its transaction was not committed yet', async () => {
+  it('returns 503 that only asks for a retry if its transaction was not committed yet', async () => {
     await terminate(AT_ONCE);
     const transaction = transactionOnce(app.dataSource, undefined, (manager) =>
       manager.query(`INSERT INTO "categories" ("name") VALUES ('dog')`),
@@ -174,7 +174,7 @@ describe('a request whose connection is lost', () => {
     await expect(run()).rejects.toMatchObject({ message: expect.stringMatching(message) });
   });
 
-  it('returns 503 without doubt on GET /readyz, which changes nothing', async () => {
+  it('returns 503 that only asks for a retry on GET /readyz, which changes nothing', async () => {
     await terminate('TRIGGER terminate BEFORE UPDATE ON "revisions" FOR EACH STATEMENT');
     expect(await getReadiness()).toBeError('SERVICE_UNAVAILABLE', RETRY);
   });

@@ -171,7 +171,7 @@ monitored.describe('deploy/alerts.yml', () => {
     }
   });
 
-  it('matches a dashboard, each of whose queries finds series of the service', async () => {
+  it('comes with a Grafana dashboard, each of whose queries finds series of the service', async () => {
     const { panels } = JSON.parse(read('deploy/grafana-dashboard.json')) as Dashboard;
     const expressions = panels.flatMap(({ targets }) =>
       targets.map(({ expr }) =>

@@ -65,7 +65,7 @@ export class SqliteDataSource extends ServiceDataSource {
   /** Closes the connection. SQLite removes the WAL with the last one, unless that is read-only. */
   override async destroy(): Promise<void> {
     this.dataVersion?.database.close();
-    // Another process may have opened the file, too.
+    // SQLite itself does so only when the last connection closes, and another process may have one.
     await this.query('PRAGMA wal_checkpoint').catch(() => undefined);
     await super.destroy();
   }
