@@ -1,5 +1,8 @@
 import { randomUUID } from 'node:crypto';
+import type { Socket } from 'node:net';
+import { setTimeout as delay } from 'node:timers/promises';
 import type { Client } from 'pg';
+import { CategoriesService } from '../../../src/modules/categories/categories.service.js';
 import { readRows } from '../../../src/platform/database/connection/service-data-source.js';
 import { transactionOnce } from '../../../src/platform/idempotency/idempotency-records.js';
 import { createDatabase, startApp, type TestApp, type TestDatabase } from '../support/app.js';
@@ -134,6 +137,9 @@ const createWithKey = (): Promise<HttpResponse> =>
     body: { name: 'dog' },
   });
 
+/** A client of pg, which does not declare its connection. */
+type PrivateClient = { readonly connection: { readonly stream: Socket } };
+
 describe('a request whose connection is lost', () => {
   const MAYBE = /may have taken effect.*Idempotency-Key/;
   const RETRY = /^[^.]*\. Please retry later\.$/;
@@ -148,6 +154,27 @@ describe('a request whose connection is lost', () => {
       expect(await create()).toBeError('SERVICE_UNAVAILABLE', MAYBE);
     },
   );
+
+  it('returns 503 if TLS fails, and is not repeated: its row may have been stored', async () => {
+    await runInDatabase(`
+      CREATE FUNCTION pause() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_sleep(0.3); RETURN NEW; END $$;
+      CREATE TRIGGER pause BEFORE INSERT ON "categories" FOR EACH ROW EXECUTE FUNCTION pause()`);
+    const service = app.app.get(CategoriesService);
+    const creates = Promise.allSettled(
+      ['dog', 'cat'].map((each) => service.create({ name: each })),
+    );
+    await delay(200);
+    const code = 'ERR_SSL_SSLV3_ALERT_BAD_RECORD_MAC';
+    const { master } = app.dataSource.driver as { master?: { _clients: PrivateClient[] } };
+    for (const { connection } of master!._clients)
+      connection.stream.destroy(Object.assign(new Error('bad record mac'), { code }));
+    const outcomes = await creates;
+    // The server completes the statement.
+    await delay(600);
+    expect(await app.categories.getNames()).toEqual(['dog', 'cat']);
+    const failure = { reason: { message: expect.stringMatching(MAYBE) as string } };
+    expect(outcomes).toMatchObject([failure, failure]);
+  });
 
   it('returns 503 that only asks for a retry if its transaction was not committed yet', async () => {
     await terminate(AT_ONCE);

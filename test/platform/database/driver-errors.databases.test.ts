@@ -131,6 +131,7 @@ describe('an error of a driver', () => {
     { message: 'server conn crashed?', code: '08P01', severity: 'FATAL' },
     { message: 'terminating connection due to administrator command', code: '57P01' },
     { message: 'read ECONNRESET', code: 'ECONNRESET' },
+    { message: 'write EPROTO', code: 'EPROTO' },
     // A Unix socket without a server.
     { message: 'connect ENOENT /tmp/.s.PGSQL.5432', code: 'ENOENT' },
     { message: 'Connection terminated unexpectedly' },

@@ -43,10 +43,10 @@ export const DISK_FULL = '53100';
 
 /**
  * SQLite: a file that cannot be used now. PostgreSQL: failures of the connection, resources, operator and system (08, 53,
- * 57, 58), and a read-only server. Node: a connection that fails, such as ENOENT for a Unix socket without a server.
+ * 57, 58), and a read-only server. Node: a connection that fails, such as ENOENT for a Unix socket without a server, or TLS.
  */
 const UNAVAILABLE =
-  /^(SQLITE_(BUSY|FULL|IOERR|READONLY|CANTOPEN|CORRUPT|NOTADB|PROTOCOL|NOMEM)|(08|53|57|58)...$|25006$|ECONNREFUSED$|ECONNRESET$|ENOENT$|EPIPE$|ETIMEDOUT$|EHOSTUNREACH$|ENETUNREACH$|ENOTFOUND$|EAI_AGAIN$)/;
+  /^(SQLITE_(BUSY|FULL|IOERR|READONLY|CANTOPEN|CORRUPT|NOTADB|PROTOCOL|NOMEM)|(08|53|57|58)...$|25006$|ECONNREFUSED$|ECONNRESET$|ENOENT$|EPIPE$|ETIMEDOUT$|EHOSTUNREACH$|ENETUNREACH$|ENOTFOUND$|EAI_AGAIN$|ECONNABORTED$|ENETDOWN$|EPROTO$|ERR_SSL_)/;
 
 /** PostgreSQL: a wrong number of parameters or, if FATAL, PgBouncer closing the session. */
 const PROTOCOL_VIOLATION = '08P01';
@@ -110,7 +110,7 @@ function lacksPlatformTable(error: unknown): boolean {
 /** Whether a failed statement may have been carried out: no response, a session that ended, a file that SQLite could not sync. */
 function hasUnknownOutcome(error: unknown): boolean {
   const wasSent = error instanceof QueryFailedError && !error.message.endsWith('not queryable');
-  return wasSent && /^(08...|57P..|E[A-Z]+|SQLITE_IOERR.*|)$/.test(getDriverErrorCode(error));
+  return wasSent && /^(08...|57P..|E\w+|SQLITE_IOERR.*|)$/.test(getDriverErrorCode(error));
 }
 
 /** Returns the error of the driver behind an error of TypeORM or of this file. */
