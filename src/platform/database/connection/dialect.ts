@@ -13,7 +13,7 @@ export interface Dialect {
   readonly isPrimary: string;
   /**
    * An expression for a SELECT of rows that a client may see only once the synchronous standbys have them, too: if there is
-   * such a row, the commit waits for the standbys. After a restart of PostgreSQL, rows are visible before.
+   * such a row, the commit waits for the standbys. After a restart of PostgreSQL, rows are visible earlier.
    */
   readonly awaitsStandbys: string;
   /** The clause of a SELECT that locks its rows until the transaction ends. On SQLite, a transaction excludes others. */

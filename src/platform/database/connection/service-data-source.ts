@@ -128,7 +128,7 @@ export abstract class ServiceDataSource extends DataSource {
   async requireSettings(): Promise<void> {}
 
   /**
-   * @returns where there is no schema yet, for a message
+   * @returns a sentence about where PostgreSQL has not found the table `migrations`, or an empty text
    * @throws {DatabaseUnavailableError} if the role lacks the privilege to read which migrations were applied
    */
   protected async requirePrivileges(): Promise<string> {
