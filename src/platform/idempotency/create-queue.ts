@@ -160,17 +160,20 @@ export class CreateQueue<Entity extends ObjectLiteral, Response> {
   private async storeEach(batch: Items<Response>): Promise<void> {
     const items = batch.filter(isAwaited);
     if (items.length === 0) return;
+    let outcome;
     try {
-      const { responses, failures } = await this.commit(items, (beforeCommit) =>
+      outcome = await this.commit(items, (beforeCommit) =>
         this.storeAtSavepoints(items, beforeCommit),
       );
-      this.putBack(items.slice(responses.size + failures.size));
-      for (const [item, response] of responses) item.resolve(response);
-      await this.rejectRows(failures);
     } catch (error) {
       if (isRejection(error)) await this.storeAlone(items);
       else rejectAll(items, error);
+      return;
     }
+    const { responses, failures } = outcome;
+    this.putBack(items.slice(responses.size + failures.size));
+    for (const [item, response] of responses) item.resolve(response);
+    await this.rejectRows(failures);
   }
 
   /** Stores rows in one transaction, each at a savepoint. Returns the responses, and the errors of rows that are rejected. */
