@@ -247,6 +247,18 @@ describe('the records of Idempotency-Keys', () => {
   });
 });
 
+/** Inserts a record as an instance whose clock is wrong by this many milliseconds. */
+async function insertRecord(clockError: number, now = Date.now()): Promise<IdempotencyRecord> {
+  const { manager } = app.dataSource;
+  const key = randomUUID();
+  const createdAt = new Date(now + clockError);
+  await manager.insert(
+    IdempotencyRecord,
+    Object.assign(toRecord(createKey(key), {}), { createdAt }),
+  );
+  return manager.findOneByOrFail(IdempotencyRecord, { key });
+}
+
 describeOnSqlite('the records of Idempotency-Keys on SQLite', () => {
   afterEach(() => jest.restoreAllMocks());
 
@@ -256,30 +268,13 @@ describeOnSqlite('the records of Idempotency-Keys on SQLite', () => {
     ['stay if the clock has been set forward since', DAY_MS, 60_000, 25 * HOUR_MS, 0],
   ])('%s', async (_name, uptime, age, clockChange, deleted) => {
     const now = performance.timeOrigin + uptime;
-    const { manager } = app.dataSource;
-    await manager.clear(IdempotencyRecord);
-    const createdAt = new Date(now - age);
-    await manager.insert(
-      IdempotencyRecord,
-      Object.assign(toRecord(createKey('a'), {}), { createdAt }),
-    );
+    await app.dataSource.manager.clear(IdempotencyRecord);
+    await insertRecord(-age, now);
     advanceTime(now);
     setSystemTime(now + clockChange);
     expect(await app.app.get(IdempotencyRecordsCleanup).deleteExpired()).toBe(deleted);
   });
 });
-
-/** Inserts a record as an instance whose clock is wrong by this many milliseconds. */
-async function insertRecord(clockError: number): Promise<IdempotencyRecord> {
-  const { manager } = app.dataSource;
-  const key = randomUUID();
-  const createdAt = new Date(Date.now() + clockError);
-  await manager.insert(
-    IdempotencyRecord,
-    Object.assign(toRecord(createKey(key), {}), { createdAt }),
-  );
-  return manager.findOneByOrFail(IdempotencyRecord, { key });
-}
 
 describeOnPostgres('the records of Idempotency-Keys on PostgreSQL', () => {
   afterEach(() => jest.restoreAllMocks());
