@@ -112,7 +112,7 @@ describe('withDeadline', () => {
   );
 
   it.each([false, true])(
-    'says of a row that it may be stored after its deadline, if other clients wait for its batch, with keys: %s',
+    'says that a row may be stored after its deadline if others wait for its batch, with keys: %s',
     async (isKeyed) => {
       delayStatements(300);
       const service = app.app.get(CategoriesService);
