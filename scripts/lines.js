@@ -25,7 +25,7 @@ const LIMITS = new Map(
     'src/platform/': 155,
     'src/cli/': 565,
     'test/platform/': 18250,
-    'tools/generator/': 5485,
+    'tools/generator/': 5650,
     'tools/openapi/': 1210,
     'tools/bench/': 1100,
     'docs/': 2050,
