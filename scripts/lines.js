@@ -16,7 +16,7 @@ const LIMITS = new Map(
     'src/platform/metrics/': 345,
     'src/platform/database/': 2790,
     'src/platform/auth/': 895,
-    'src/platform/idempotency/': 870,
+    'src/platform/idempotency/': 880,
     'src/platform/deprecation/': 70,
     'src/platform/health/': 110,
     'src/platform/openapi/': 710,
