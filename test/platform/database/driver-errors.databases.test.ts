@@ -132,6 +132,8 @@ describe('an error of a driver', () => {
     { message: 'terminating connection due to administrator command', code: '57P01' },
     { message: 'read ECONNRESET', code: 'ECONNRESET' },
     { message: 'write EPROTO', code: 'EPROTO' },
+    { message: 'connect EHOSTDOWN 10.0.0.1:5432', code: 'EHOSTDOWN' },
+    { message: 'Cannot call write after a stream was destroyed', code: 'ERR_STREAM_DESTROYED' },
     // A Unix socket without a server.
     { message: 'connect ENOENT /tmp/.s.PGSQL.5432', code: 'ENOENT' },
     { message: 'Connection terminated unexpectedly' },

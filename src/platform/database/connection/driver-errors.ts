@@ -43,10 +43,11 @@ export const DISK_FULL = '53100';
 
 /**
  * SQLite: a file that cannot be used now. PostgreSQL: failures of the connection, resources, operator and system (08, 53,
- * 57, 58), and a read-only server. Node: a connection that fails, such as ENOENT for a Unix socket without a server, or TLS.
+ * 57, 58), and a read-only server. Node: each error of the operating system, such as ENOENT for a Unix socket without a
+ * server, and those of TLS, sockets and streams; other codes that begin with ERR_ are of wrong arguments.
  */
 const UNAVAILABLE =
-  /^(SQLITE_(BUSY|FULL|IOERR|READONLY|CANTOPEN|CORRUPT|NOTADB|PROTOCOL|NOMEM)|(08|53|57|58)...$|25006$|ECONNREFUSED$|ECONNRESET$|ENOENT$|EPIPE$|ETIMEDOUT$|EHOSTUNREACH$|ENETUNREACH$|ENOTFOUND$|EAI_AGAIN$|ECONNABORTED$|ENETDOWN$|EPROTO$|ERR_SSL_)/;
+  /^(SQLITE_(BUSY|FULL|IOERR|READONLY|CANTOPEN|CORRUPT|NOTADB|PROTOCOL|NOMEM)|(08|53|57|58)...$|25006$|E(?!RR_)[A-Z_]+$|ERR_(SSL|SOCKET|STREAM)_)/;
 
 /** PostgreSQL: a wrong number of parameters or, if FATAL, PgBouncer closing the session. */
 const PROTOCOL_VIOLATION = '08P01';
