@@ -11,7 +11,7 @@ import type { InsertRow } from '../database/statements/statement-parts.js';
 import { requestContext } from '../logging/logger.js';
 import type { DatabaseMetrics } from '../metrics/database-metrics.js';
 import { CreateStatements, type NewRow } from './create-statements.js';
-import type { IdempotencyKey } from './idempotency-key.decorator.js';
+import { type IdempotencyKey, toKeyId } from './idempotency-key.decorator.js';
 import { IdempotencyRecord } from './idempotency-record.entity.js';
 import { findRecords, isRecordCollision, replay, toRecord } from './idempotency-records.js';
 
@@ -119,7 +119,9 @@ export class CreateQueue<Entity extends ObjectLiteral, Response> {
   private async store(batch: Items<Response>): Promise<void> {
     const items = batch.filter(isAwaited);
     if (items.length === 0) return;
-    const groups = [...Map.groupBy(items, (item) => item.keyId ?? item).values()];
+    const groups = [
+      ...Map.groupBy(items, (item) => (item.key ? toKeyId(item.key) : item)).values(),
+    ];
     const responses = await this.commit(items, (beforeCommit) =>
       this.statements.store(
         groups.map(([first]) => first!),

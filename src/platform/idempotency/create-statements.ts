@@ -9,15 +9,13 @@ import {
   requireColumns,
   StatementParameters,
 } from '../database/statements/statement-parts.js';
-import { type IdempotencyKey, toKeyId } from './idempotency-key.decorator.js';
+import type { IdempotencyKey } from './idempotency-key.decorator.js';
 import { insertRecords, toRecord } from './idempotency-records.js';
 
 /** A row to insert, and the key of its request. */
 export interface NewRow {
   readonly row: ObjectLiteral;
   readonly key: IdempotencyKey | undefined;
-  /** The same for requests with the same key. */
-  readonly keyId: string | undefined;
 }
 
 /** The database has not stored a row, although it has not rejected it: a trigger has dropped it. */
@@ -41,7 +39,7 @@ export class CreateStatements<Entity extends ObjectLiteral, Response> {
   toNewRow(values: InsertRow<Entity>, key: IdempotencyKey | undefined): NewRow {
     requireColumns(this.repository, values);
     const row = assignId(this.repository.metadata, values);
-    const newRow = { row, key, keyId: key && toKeyId(key) };
+    const newRow = { row, key };
     // One statement commits a row before it is converted, which must not fail then.
     if (key === undefined && this.dialect.toCompleteInsert) this.toResponses([newRow], [0]);
     return newRow;

@@ -105,7 +105,7 @@ export class DatabaseMetrics {
     });
   }
 
-  /** Reports the connections to PostgreSQL. @param findPool returns the pool once the database has been reached */
+  /** Reports the connections to PostgreSQL. @param findPools returns the pools; none before the database has been reached */
   observePools(findPools: () => readonly Pool[]): void {
     const sum = (count: 'totalCount' | 'idleCount' | 'waitingCount'): number =>
       findPools().reduce((total, pool) => total + pool[count], 0);

@@ -38,12 +38,12 @@ export async function toConstraintError<Entity extends ObjectLiteral>(
   return isUniqueViolation(error) ? toUniqueError(error, repository, paths) : error;
 }
 
-/** Names the properties whose values do not fit their columns, which PostgreSQL does not. */
+/** Names the properties whose values do not fit their columns: the error of PostgreSQL does not. */
 function toUnfitError(
   error: unknown,
   { metadata }: Repository<ObjectLiteral>,
   row: ObjectLiteral,
-  paths: Readonly<Record<string, string | null>>,
+  paths: Paths,
 ): unknown {
   const names = metadata.columns
     .filter((column) => !fits(row[column.propertyName], column))

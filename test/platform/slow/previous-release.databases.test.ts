@@ -15,7 +15,7 @@ import { waitFor } from '../support/wait.js';
 /** The last commit of the previous release. */
 const COMMIT = '639547c';
 
-/** Its tests are skipped in a shallow clone. */
+/** Whether this clone has the previous release; a shallow one skips the tests. */
 const hasCommit = requires(
   `the commit ${COMMIT}, of the previous release`,
   commandSucceeds('git', ['cat-file', '-e', `${COMMIT}^{commit}`]),

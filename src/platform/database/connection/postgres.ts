@@ -73,32 +73,34 @@ type PgClient = InstanceType<PrimaryClient> & {
 const ignore = (): void => undefined;
 
 /** Returns TypeORM's options for a server, or for several of which one is the primary. */
-export const postgresOptions = (
-  url: string,
+export function postgresOptions(
+  databaseUrl: string,
   applicationName: string,
   poolSize?: number,
-): PostgresDataSourceOptions => ({
-  type: 'postgres',
-  url: splitHosts(url)[0]!,
-  applicationName,
-  // TypeORM's name for a second pool, here of the same server: see `PostgresDataSource.initialize`.
-  ...(poolSize && {
-    poolSize,
-    replication: { master: { url: splitHosts(url)[0]! }, slaves: [{ url: splitHosts(url)[0]! }] },
-  }),
-  connectTimeoutMS: CONNECT_TIMEOUT_MS,
-  // The pool replaces an idle connection that breaks; there is nothing to report.
-  poolErrorHandler: ignore,
-  // PgBouncer rejects statement_timeout: it would be a property of the session.
-  extra: {
-    keepAlive: true,
-    // A transaction can send several statements in one round trip.
-    pipeline: true,
-    // Reconnects every 5 minutes, to follow DNS after a failover.
-    maxLifetimeSeconds: 300,
-    Client: createPrimaryClient(splitHosts(url), DIALECT.isPrimary),
-  },
-});
+): PostgresDataSourceOptions {
+  const urls = splitHosts(databaseUrl);
+  // The client replaces this URL by that of the primary.
+  const server = { url: urls[0]! };
+  return {
+    type: 'postgres',
+    ...server,
+    applicationName,
+    // TypeORM's name for a second pool, here of the same server: see `PostgresDataSource.initialize`.
+    ...(poolSize && { poolSize, replication: { master: server, slaves: [server] } }),
+    connectTimeoutMS: CONNECT_TIMEOUT_MS,
+    // The pool replaces an idle connection that breaks; there is nothing to report.
+    poolErrorHandler: ignore,
+    // PgBouncer rejects statement_timeout: it would be a property of the session.
+    extra: {
+      keepAlive: true,
+      // A transaction can send several statements in one round trip.
+      pipeline: true,
+      // Reconnects every 5 minutes, to follow DNS after a failover.
+      maxLifetimeSeconds: 300,
+      Client: createPrimaryClient(urls, DIALECT.isPrimary),
+    },
+  };
+}
 
 /** The part of the connections that is for statements that change nothing. */
 const READ_SHARE = 0.3;
