@@ -5,7 +5,7 @@ import { withDeadline } from '../database/connection/deadline.js';
 import {
   getDriverError,
   isForeignKeyViolation,
-  isUnfit,
+  isInvalidForColumn,
   isUniqueViolation,
 } from '../database/connection/driver-errors.js';
 import { readRows } from '../database/connection/service-data-source.js';
@@ -34,12 +34,12 @@ export async function toConstraintError<Entity extends ObjectLiteral>(
 ): Promise<unknown> {
   if (isForeignKeyViolation(error))
     return withDeadline(toForeignKeyError(error, repository, row, paths, parent));
-  if (isUnfit(error)) return toUnfitError(error, repository, row, paths);
+  if (isInvalidForColumn(error)) return toInvalidValueError(error, repository, row, paths);
   return isUniqueViolation(error) ? toUniqueError(error, repository, paths) : error;
 }
 
 /** Names the properties whose values do not fit their columns: the error of PostgreSQL does not. */
-function toUnfitError(
+function toInvalidValueError(
   error: unknown,
   { metadata }: Repository<ObjectLiteral>,
   row: ObjectLiteral,

@@ -165,7 +165,7 @@ export function isUniqueViolation(error: unknown): boolean {
 }
 
 /** Whether PostgreSQL has no room for a value: a text that is too long, a number out of range, a fraction. SQLite has room. */
-export function isUnfit(error: unknown): boolean {
+export function isInvalidForColumn(error: unknown): boolean {
   return hasRejectedStatement(error, /^(22001|22003|22P02)$/);
 }
 

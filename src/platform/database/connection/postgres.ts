@@ -206,7 +206,7 @@ export class PostgresDataSource extends ServiceDataSource {
   }
 
   /** TypeORM takes a table that the role may not use for a missing one, because information_schema leaves it out. */
-  protected override async requirePrivileges(): Promise<string> {
+  protected override async checkMigrationsTable(): Promise<string> {
     const path = `current_setting('search_path')`;
     // The name of a table in a schema without USAGE is not resolved.
     const [{ table, searched }]: [{ table: string | null; searched: string }] = await this.query(

@@ -131,7 +131,7 @@ export abstract class ServiceDataSource extends DataSource {
    * @returns a sentence about where PostgreSQL has not found the table `migrations`, or an empty text
    * @throws {DatabaseUnavailableError} if the role lacks the privilege to read which migrations were applied
    */
-  protected async requirePrivileges(): Promise<string> {
+  protected async checkMigrationsTable(): Promise<string> {
     return '';
   }
 
@@ -183,7 +183,7 @@ export abstract class ServiceDataSource extends DataSource {
    * @throws {StartupError} with the name of a migration that the database rejects
    */
   async migrate(): Promise<Migration[]> {
-    await this.requirePrivileges();
+    await this.checkMigrationsTable();
     return this.changeSchema(({ queryRunner }) =>
       new NamingExecutor(this, queryRunner).executePendingMigrations(),
     );
@@ -206,7 +206,7 @@ export abstract class ServiceDataSource extends DataSource {
 
   /** @throws {SchemaOutdatedError} if a migration is pending */
   async requireCurrentSchema(): Promise<void> {
-    const where = await this.requirePrivileges();
+    const where = await this.checkMigrationsTable();
     const pending = await new MigrationExecutor(this).getPendingMigrations();
     if (pending.length > 0)
       throw new SchemaOutdatedError(
