@@ -2,6 +2,7 @@
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { type AddressInfo, createServer } from 'node:net';
+import { setTimeout as delay } from 'node:timers/promises';
 import { main as keysCommand } from '../../../src/cli/keys.js';
 import { main as migrationsCommand } from '../../../src/cli/migrations.js';
 import { CategoryEntity } from '../../../src/modules/categories/category.entity.js';
@@ -16,7 +17,7 @@ import { type HttpResponse, jsonHeaders, sendRequest } from '../support/http-cli
 import { MemoryLogger } from '../support/memory-logger.js';
 import { hasPgBouncer, startPgBouncer } from '../support/pgbouncer.js';
 import { type PostgresServer, startPostgres } from '../support/postgres.js';
-import { queryPostgres } from '../support/postgres-client.js';
+import { connectToPostgres, queryPostgres } from '../support/postgres-client.js';
 import { kill } from '../support/postgres-faults.js';
 import { requires } from '../support/requirements.js';
 import { waitFor } from '../support/wait.js';
@@ -120,6 +121,25 @@ async function requireStandby(name: string): Promise<void> {
   await queryPostgres(primary.url, 'SELECT pg_reload_conf()');
 }
 
+/** Requires a standby that does not exist, and waits until a commit waits for it. */
+async function loseStandby(): Promise<void> {
+  await requireStandby('nobody');
+  // A commit waits only after the checkpointer has read the setting, which can be later than the reload.
+  await waitFor(async () => {
+    const client = await connectToPostgres(primary.url);
+    const commit = client.query(`SELECT pg_logical_emit_message(true, '', '')`);
+    const committed = await Promise.race([commit.then(() => true), delay(500)]);
+    if (!committed)
+      await queryPostgres(
+        primary.url,
+        `SELECT pg_cancel_backend("pid") FROM pg_stat_activity WHERE "wait_event" = 'SyncRep'`,
+      );
+    await commit;
+    await client.end();
+    return !committed;
+  });
+}
+
 /** Sends a POST request with an Idempotency-Key. */
 const post = (path: string, body: object, key: string = randomUUID()): Promise<HttpResponse> =>
   sendRequest(app.url + path, {
@@ -145,7 +165,7 @@ describe.each([
         post(`/v1/cages/${id}/exchange`, { ...cage, label: 'other', shelfPosition: 2 }, 'action');
       const names = Array.from({ length: 20 }, (_, index) => `batch ${index}`);
       const getReadiness = () => app.send('GET', '/readyz');
-      await requireStandby('nobody');
+      await loseStandby();
       expect(await create()).toBeError('SERVICE_UNAVAILABLE', MAYBE);
       expect(await act()).toBeError('SERVICE_UNAVAILABLE', MAYBE);
       const together = [...names.map((name) => app.categories.create(name)), create(), act()];
