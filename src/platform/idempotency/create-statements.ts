@@ -63,7 +63,7 @@ export class CreateStatements<Entity extends ObjectLiteral, Response> {
     beforeCommit();
     if (rows.length === 1) return this.insert(manager, rows);
     const { sql, values } = this.buildInsert(rows);
-    const [{ ids }]: [{ ids: string[] }] = await manager.query(
+    const [{ ids }]: [{ ids: (number | string)[] }] = await manager.query(
       toCompleteInsert(sql, rows.length),
       values,
     );
@@ -81,9 +81,10 @@ export class CreateStatements<Entity extends ObjectLiteral, Response> {
     const stored: { id: number | string }[] = await manager.query(`${sql} RETURNING "id"`, values);
     if (stored.length < rows.length)
       throw new RowNotStoredError(`${stored.length} of ${rows.length} rows were stored`);
-    // Ids ascend in the order of VALUES; that of RETURNING may differ (https://sqlite.org/lang_returning.html, section 3).
-    const ids = stored.map(({ id }) => Number(id)).toSorted((a, b) => a - b);
-    const responses = this.toResponses(rows, ids);
+    const responses = this.toResponses(
+      rows,
+      stored.map(({ id }) => id),
+    );
     const records = rows.flatMap(({ key }, index) => (key ? toRecord(key, responses[index]) : []));
     // Two statements that insert records in the same order never deadlock.
     records.sort((a, b) => a.apiKeyId - b.apiKeyId || (a.key < b.key ? -1 : 1));
@@ -102,13 +103,15 @@ export class CreateStatements<Entity extends ObjectLiteral, Response> {
   }
 
   /** Converts rows as they will be read, with their ids if the database assigns them. */
-  private toResponses(rows: readonly NewRow[], ids: readonly (number | string)[]): Response[] {
+  private toResponses(rows: readonly NewRow[], stored: readonly (number | string)[]): Response[] {
     const { columns } = this.repository.metadata;
+    // Ids ascend in the order of VALUES; that of RETURNING may differ (https://sqlite.org/lang_returning.html, section 3).
+    const ids = stored.map(Number).toSorted((a, b) => a - b);
     return rows.map(({ row }, index) => {
       const entity: Record<string, unknown> = {};
       for (const { propertyName, isPrimary, isGenerated, transformer } of columns) {
         const isAssigned = isPrimary && isGenerated;
-        const value: unknown = isAssigned ? Number(ids[index]) : (row[propertyName] ?? null);
+        const value: unknown = isAssigned ? ids[index] : (row[propertyName] ?? null);
         entity[propertyName] = transformer === undefined ? value : roundTrip(transformer, value);
       }
       return this.toResponse(entity as Entity);

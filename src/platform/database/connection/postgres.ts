@@ -49,10 +49,10 @@ const DIALECT: Dialect = {
   // A lock of the session would be lost behind PgBouncer.
   keyLock: 'SELECT pg_advisory_xact_lock(hashtextextended($1, $2))',
   clock: 'CAST(extract(epoch FROM now()) * 1000 AS bigint)',
-  // A row that a trigger drops makes the cast fail, which undoes the statement.
-  toCompleteInsert: (insert, count) => `WITH "rows" AS (${insert} RETURNING "id")
-    SELECT array_agg("id" ORDER BY "id") AS "ids", CASE WHEN count(*) < ${count}
-    THEN (count(*) || ' of ${count} rows were stored')::int END AS "error" FROM "rows"`,
+  // If a trigger drops a row, this divides by zero, which undoes the statement.
+  toCompleteInsert: (insert, count) =>
+    `WITH "rows" AS (${insert} RETURNING "id")
+     SELECT array_agg("id") AS "ids", 1 / (count(*) / ${count}) FROM "rows"`,
   checkImmediately: 'SET CONSTRAINTS ALL IMMEDIATE',
   hasRevisionTable: true,
 };
