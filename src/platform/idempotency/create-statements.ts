@@ -7,7 +7,7 @@ import {
   buildInsert,
   type InsertRow,
   requireColumns,
-  StatementParameters,
+  type Statement,
 } from '../database/statements/statement-parts.js';
 import type { IdempotencyKey } from './idempotency-key.decorator.js';
 import { insertRecords, toRecord } from './idempotency-records.js';
@@ -25,11 +25,15 @@ class RowNotStoredError extends Error {
 
 /** The statements that store the rows of create requests, with the records of their keys. */
 export class CreateStatements<Entity extends ObjectLiteral, Response> {
+  private readonly dialect: Dialect;
+
   /** @param toResponse converts a new row to what the client gets */
   constructor(
     private readonly repository: Repository<Entity>,
     private readonly toResponse: (row: Entity) => Response,
-  ) {}
+  ) {
+    this.dialect = getDialect(repository.manager.dataSource);
+  }
 
   /**
    * Returns a row to insert, with its id if the service or the client assigns it.
@@ -92,14 +96,11 @@ export class CreateStatements<Entity extends ObjectLiteral, Response> {
     return responses;
   }
 
-  private get dialect(): Dialect {
-    return getDialect(this.repository.manager.dataSource);
-  }
-
-  private buildInsert(rows: readonly NewRow[]): { sql: string; values: unknown[] } {
-    const parameters = new StatementParameters(this.repository.manager.dataSource);
-    const values = rows.map(({ row }) => row);
-    return { sql: buildInsert(this.repository, values, parameters), values: parameters.values };
+  private buildInsert(rows: readonly NewRow[]): Statement {
+    return buildInsert(
+      this.repository,
+      rows.map(({ row }) => row),
+    );
   }
 
   /** Converts rows as they will be read, with their ids if the database assigns them. */

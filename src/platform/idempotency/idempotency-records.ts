@@ -114,10 +114,8 @@ export async function insertRecords(
   records: readonly IdempotencyRecord[],
 ): Promise<void> {
   if (records.length === 0) return;
-  const parameters = new StatementParameters(manager.dataSource);
-  const insert = buildInsert(manager.getRepository(IdempotencyRecord), records, parameters);
-  const queryRunner = manager.queryRunner as ServiceQueryRunner;
-  await queryRunner.queryWithNext(insert, parameters.values);
+  const { sql, values } = buildInsert(manager.getRepository(IdempotencyRecord), records);
+  await (manager.queryRunner as ServiceQueryRunner).queryWithNext(sql, values);
 }
 
 /** Whether a statement failed because a key already has a record. */

@@ -10,6 +10,7 @@ import {
   requireColumns,
   type InsertRow,
   selectColumns,
+  type Statement,
   StatementParameters,
   toConditions,
   toEntities,
@@ -54,10 +55,8 @@ export async function insertReturning<Entity extends ObjectLiteral>(
   row: InsertRow<Entity>,
 ): Promise<Entity> {
   requireColumns(repository, row);
-  const rows = [assignId(repository.metadata, row)];
-  return (await runReturning(repository, (parameters) =>
-    buildInsert(repository, rows, parameters),
-  ))!;
+  const insert = buildInsert(repository, [assignId(repository.metadata, row)]);
+  return (await runReturning(repository, insert))!;
 }
 
 /**
@@ -78,16 +77,16 @@ export async function updateReturning<Entity extends ObjectLiteral>(
   const { metadata } = repository;
   const changed = Object.entries(changes).filter(([, value]) => value !== undefined);
   if (changed.length === 0) return selectOne(repository, criteria);
-  return runReturning(repository, (parameters) => {
-    const assignments = changed.map(([property, value]) => {
-      const column = getColumn(repository, property);
-      return `"${column.databaseName}" = ${parameters.add(value, column)}`;
-    });
-    if (metadata.versionColumn !== undefined)
-      assignments.push(`"version" = ${parameters.add(createVersion(), metadata.versionColumn)}`);
-    const where = toCondition(repository, criteria, parameters);
-    return `UPDATE "${metadata.tableName}" SET ${assignments.join(', ')} WHERE ${where}`;
+  const parameters = new StatementParameters(repository.manager.dataSource);
+  const assignments = changed.map(([property, value]) => {
+    const column = getColumn(repository, property);
+    return `"${column.databaseName}" = ${parameters.add(value, column)}`;
   });
+  if (metadata.versionColumn !== undefined)
+    assignments.push(`"version" = ${parameters.add(createVersion(), metadata.versionColumn)}`);
+  const where = toCondition(repository, criteria, parameters);
+  const sql = `UPDATE "${metadata.tableName}" SET ${assignments.join(', ')} WHERE ${where}`;
+  return runReturning(repository, { sql, values: parameters.values });
 }
 
 /**
@@ -99,23 +98,23 @@ export async function deleteReturning<Entity extends ObjectLiteral>(
   repository: Repository<Entity>,
   criteria: Criteria<Entity>,
 ): Promise<Entity | undefined> {
-  return runReturning(repository, (parameters) => {
-    const where = toCondition(repository, criteria, parameters);
-    return `DELETE FROM "${repository.metadata.tableName}" WHERE ${where}`;
-  });
+  const { manager, metadata } = repository;
+  const parameters = new StatementParameters(manager.dataSource);
+  const where = toCondition(repository, criteria, parameters);
+  const sql = `DELETE FROM "${metadata.tableName}" WHERE ${where}`;
+  return runReturning(repository, { sql, values: parameters.values });
 }
 
 async function runReturning<Entity extends ObjectLiteral>(
   repository: Repository<Entity>,
-  write: (parameters: StatementParameters) => string,
+  { sql, values }: Statement,
 ): Promise<Entity | undefined> {
-  const parameters = new StatementParameters(repository.manager.dataSource);
-  const sql = `${write(parameters)} RETURNING ${selectColumns(repository.metadata)}`;
+  const returning = `${sql} RETURNING ${selectColumns(repository.metadata)}`;
   const deadline = new Deadline();
   // In a transaction, its owner checks the deadline before the COMMIT.
   if (repository.queryRunner === undefined) deadline.beforeCommit();
   const result: Record<string, unknown>[] | [Record<string, unknown>[], number] =
-    await withDeadline(repository.query(sql, parameters.values), deadline);
+    await withDeadline(repository.query(returning, values), deadline);
   // TypeORM returns the rows and their number for UPDATE and DELETE on PostgreSQL.
   const rows = Array.isArray(result[0]) ? result[0] : (result as Record<string, unknown>[]);
   return toEntities(repository, rows)[0];

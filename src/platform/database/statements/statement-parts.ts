@@ -74,16 +74,22 @@ export function requireColumns(repository: Repository<ObjectLiteral>, row: Objec
   for (const property in row) if (row[property] !== undefined) getColumn(repository, property);
 }
 
+/** The text of a statement, and the values of its placeholders. */
+export interface Statement {
+  readonly sql: string;
+  readonly values: unknown[];
+}
+
 /**
  * Builds an INSERT of rows. A missing value is null; the database assigns the id unless the rows have it.
  *
  * @param rows values by the properties of the entity
  */
 export function buildInsert(
-  { metadata }: Repository<ObjectLiteral>,
+  { metadata, manager }: Repository<ObjectLiteral>,
   rows: readonly ObjectLiteral[],
-  parameters: StatementParameters,
-): string {
+): Statement {
+  const parameters = new StatementParameters(manager.dataSource);
   const columns = metadata.columns.filter(
     ({ isGenerated, propertyName }) => !isGenerated || rows[0]![propertyName] !== undefined,
   );
@@ -94,7 +100,8 @@ export function buildInsert(
     return `(${placeholders.join(', ')})`;
   });
   const names = columns.map(({ databaseName }) => `"${databaseName}"`);
-  return `INSERT INTO "${metadata.tableName}" (${names.join(', ')}) VALUES ${tuples.join(', ')}`;
+  const sql = `INSERT INTO "${metadata.tableName}" (${names.join(', ')}) VALUES ${tuples.join(', ')}`;
+  return { sql, values: parameters.values };
 }
 
 /** The values that rows must have, or lists of allowed values. Null selects those without one; undefined stands for any value. */
