@@ -1,13 +1,10 @@
 import { readdir, readFile } from 'node:fs/promises';
-import { join } from 'node:path';
-
-const SRC = join(import.meta.dirname, '..', '..', '..', 'src');
 
 /** Returns the files of src, without those of modules and some others, that mention something. */
 async function findMentions(pattern: RegExp, ...except: string[]): Promise<string[]> {
-  const files = (await readdir(SRC, { recursive: true })).filter((name) => name.endsWith('.ts'));
+  const files = (await readdir('src', { recursive: true })).filter((name) => name.endsWith('.ts'));
   const found = await Promise.all(
-    files.map(async (name) => pattern.test(name + (await readFile(join(SRC, name), 'utf8')))),
+    files.map(async (name) => pattern.test(name + (await readFile(`src/${name}`, 'utf8')))),
   );
   return files.filter(
     (name, index) => found[index] && !name.startsWith('modules/') && !except.includes(name),

@@ -40,7 +40,6 @@ import {
   insertReturning,
   integer,
   MetricsRegistry,
-  oneOf,
   Operation,
   Property,
   Public,
@@ -402,30 +401,6 @@ describe('@ApiKeyId()', () => {
       }
       return PublicController;
     }).toThrow('list is @Public(), whose requests have no API key for @ApiKeyId().');
-  });
-});
-
-describe('startup with the variables of two features', () => {
-  const shared = { mode: { name: 'MODE', format: oneOf('a', 'b'), description: 'a mode' } };
-  @Feature({ tag, variables: shared })
-  class FirstModule {}
-  @Feature({ tag, variables: shared })
-  class SecondModule {}
-
-  it('rejects equal names, and reports invalid values of both', async () => {
-    await expect(startApp({ features: [FirstModule, SecondModule] })).rejects.toThrow(
-      'The variable mode is declared twice: give one another name.',
-    );
-    const environment = { MODE: 'c', ORDERS_MAX: '0', PORT: '-1' };
-    await expect(
-      startApp({ features: [FirstModule, OrdersModule], environment }),
-    ).rejects.toMatchObject({
-      issues: [
-        'PORT must be an integer from 0 to 65535',
-        'MODE must be a or b',
-        'ORDERS_MAX must be an integer from 1 to 100',
-      ],
-    });
   });
 });
 

@@ -1,22 +1,13 @@
-import { execFile } from 'node:child_process';
 import { readdirSync, readFileSync } from 'node:fs';
 import { getBuiltFile } from '../support/build.js';
-
-interface Result {
-  readonly code: unknown;
-  readonly stderr: string;
-}
+import { type CommandResult, startProgram } from '../support/cli.js';
 
 /** Runs a compiled file, with no arguments, on a process that pretends to be another release of Node. */
-function runOn(version: string, file: string): Promise<Result> {
+function runOn(version: string, file: string): Promise<CommandResult> {
   const versions = `{ ...process.versions, node: '${version}' }`;
   const pretend = `Object.defineProperty(process, 'versions', { value: ${versions} })`;
   const args = ['--import', `data:text/javascript,${pretend}`, getBuiltFile(file)];
-  return new Promise((resolve) => {
-    execFile(process.execPath, args, (error, _stdout, stderr) =>
-      resolve({ code: error?.code ?? 0, stderr }),
-    );
-  });
+  return startProgram(process.execPath, args).result;
 }
 
 const getMessage = (version: string): string =>
@@ -31,7 +22,11 @@ describe('an unsupported release of Node', () => {
   it.each(['src/main.js', ...commands])(
     'ends %s with one sentence and exit code 1',
     async (file) => {
-      expect(await runOn('20.20.2', file)).toEqual({ code: 1, stderr: getMessage('20.20.2') });
+      expect(await runOn('20.20.2', file)).toEqual({
+        code: 1,
+        stdout: '',
+        stderr: getMessage('20.20.2'),
+      });
     },
   );
 });

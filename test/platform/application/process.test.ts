@@ -1,13 +1,12 @@
-import { exec } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
 import { type AddressInfo, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { promisify } from 'node:util';
 import { getRelease } from '../../../src/platform/config/product.js';
 import { createDatabase, startApp, type TestDatabase } from '../support/app.js';
 import { getBuiltFile } from '../support/build.js';
+import { type CommandResult, startProgram } from '../support/cli.js';
 import { CategoriesClient, type Category, sendRequest } from '../support/http-client.js';
 import {
   BOOTSTRAP_KEY,
@@ -117,7 +116,8 @@ describe('a service process in production with a .env file', () => {
       (found) => found !== null,
     );
     const command = `node ${getBuiltFile(quoted![1]!.replace('dist', 'src'))}${quoted![2]}`;
-    const { stdout } = await promisify(exec)(command, { cwd: services.directory });
+    const options = { cwd: services.directory };
+    const { stdout } = await startProgram('sh', ['-c', command], options).result;
     expect((await new CategoriesClient(url, stdout.trim()).list()).status).toBe(200);
     expect(service.output).not.toMatch(KEY_OR_BANNER);
     const restarted = await services.serve({ env: { BOOTSTRAP_API_KEY: '' } });
@@ -127,22 +127,24 @@ describe('a service process in production with a .env file', () => {
   });
 });
 
-it('prints the version, and the commit if it is known, with --version', async () => {
-  const printed = await promisify(exec)(`node ${getBuiltFile('src/main.js')} --version`);
-  expect(printed).toEqual({ stdout: `${getRelease(PRODUCT)}\n`, stderr: '' });
-});
+const runMain = (option: string, cwd?: string): Promise<CommandResult> =>
+  startProgram(process.execPath, [getBuiltFile('src/main.js'), option], cwd ? { cwd } : {}).result;
 
-it('prints how it is used with --help, and neither starts nor creates a database', async () => {
-  const cwd = await mkdtemp(join(tmpdir(), 'petstore-help-'));
-  const main = getBuiltFile('src/main.js');
-  const printed = await promisify(exec)(`node ${main} --help`, { cwd });
-  expect(printed.stdout).toContain('node dist/cli/check.js checks the configuration');
-  await expect(promisify(exec)(`node ${main} --halp`, { cwd })).rejects.toMatchObject({
-    code: 1,
-    stderr: expect.stringContaining("unknown option '--halp'") as string,
+describe('main.js', () => {
+  it('prints the version, and the commit if it is known, with --version', async () => {
+    const stdout = `${getRelease(PRODUCT)}\n`;
+    expect(await runMain('--version')).toEqual({ code: 0, stdout, stderr: '' });
   });
-  expect(await readdir(cwd)).toEqual([]);
-  await rm(cwd, { recursive: true });
+
+  it('prints how it is used with --help, and neither starts nor creates a database', async () => {
+    const cwd = await mkdtemp(join(tmpdir(), 'petstore-help-'));
+    const printed = await runMain('--help', cwd);
+    expect(printed.stdout).toContain('node dist/cli/check.js checks the configuration');
+    const stderr = expect.stringContaining("unknown option '--halp'") as string;
+    expect(await runMain('--halp', cwd)).toMatchObject({ code: 1, stderr });
+    expect(await readdir(cwd)).toEqual([]);
+    await rm(cwd, { recursive: true });
+  });
 });
 
 describe('a service process that cannot start', () => {

@@ -1,9 +1,6 @@
 import { readFile } from 'node:fs/promises';
-import { join } from 'node:path';
 
-const ROOT = join(import.meta.dirname, '..', '..', '..');
-
-const read = (path: string): Promise<string> => readFile(join(ROOT, path), 'utf8');
+const read = (path: string): Promise<string> => readFile(path, 'utf8');
 
 describe('docs/platform.md', () => {
   it('lists the public names of the platform and of its tests', async () => {

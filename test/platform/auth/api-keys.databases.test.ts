@@ -9,6 +9,7 @@ import { PRODUCT } from '../../../src/product.js';
 import { startApp, type TestApp, useApp } from '../support/app.js';
 import { advanceTime, setSystemTime } from '../support/clock.js';
 import { describeOnPostgres } from '../support/databases.js';
+import { unknownKey } from '../support/fixtures.js';
 import { CategoriesClient, type HttpResponse } from '../support/http-client.js';
 import { MemoryLogger } from '../support/memory-logger.js';
 import { connectToPostgres } from '../support/postgres-client.js';
@@ -32,9 +33,6 @@ beforeAll(async () => {
 afterEach(() => jest.restoreAllMocks());
 
 const list = (key: string): Promise<HttpResponse> => new CategoriesClient(app.url, key).list();
-
-const unknownKey = (): string =>
-  `${PRODUCT.keyPrefixes[0]}_${randomBytes(32).toString('base64url')}`;
 
 const getDateIn = (days: number): Date => new Date(Date.now() + days * DAY_MS);
 

@@ -4,11 +4,11 @@ import { FEATURES } from '../../../src/features.js';
 import { ApiKey } from '../../../src/platform/auth/keys/api-key.entity.js';
 import { ApiKeysService } from '../../../src/platform/auth/keys/api-keys.service.js';
 import { DatabaseUnavailableError } from '../../../src/platform/database/connection/driver-errors.js';
-import { generateKey } from '../../../src/platform/config/key-format.js';
 import { PRODUCT } from '../../../src/product.js';
 import { MetricsRegistry } from '../../../src/platform/metrics/prometheus-registry.js';
 import { startApp, type TestApp, useApp } from '../support/app.js';
 import { advanceTime, setSystemTime } from '../support/clock.js';
+import { unknownKey } from '../support/fixtures.js';
 import {
   CategoriesClient,
   type HttpResponse,
@@ -20,9 +20,6 @@ import { StubsModule } from '../support/stubs.module.js';
 
 const { jest } = import.meta;
 afterEach(() => jest.restoreAllMocks());
-
-/** Returns a key with a valid checksum, so that it is looked up. */
-const unknownKey = (): string => generateKey(PRODUCT.keyPrefixes[0]);
 
 /** Lists the categories with a key, as if from a client address. */
 const list = (app: TestApp, key: string, address = ''): Promise<HttpResponse> =>

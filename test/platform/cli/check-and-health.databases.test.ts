@@ -1,25 +1,16 @@
 import { main as check } from '../../../src/cli/check.js';
 import { main as health } from '../../../src/cli/health.js';
-import { createDatabase, startApp, type TestApp, type TestDatabase } from '../support/app.js';
+import { createDatabase, useApp } from '../support/app.js';
 import { type CommandResult, runCommand } from '../support/cli.js';
 import { DATABASE } from '../support/databases.js';
 
-let database: TestDatabase;
-let app: TestApp;
-beforeAll(async () => {
-  database = await createDatabase();
-  app = await startApp({ database });
-});
-afterAll(async () => {
-  await app.stop();
-  await database.drop();
-});
+const app = useApp();
 
 const runCheck = (env: NodeJS.ProcessEnv = {}): Promise<CommandResult> =>
-  runCommand(check, [], { DATABASE_URL: database.url, ...env });
+  runCommand(check, [], { DATABASE_URL: app.databaseUrl, ...env });
 
 const runHealth = (port: string, ...args: string[]): Promise<CommandResult> =>
-  runCommand(health, args, { DATABASE_URL: database.url, PORT: port });
+  runCommand(health, args, { DATABASE_URL: app.databaseUrl, PORT: port });
 
 describe('check', () => {
   it('accepts a valid configuration and a database with the current schema', async () => {

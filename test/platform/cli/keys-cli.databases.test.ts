@@ -3,7 +3,7 @@ import { main as keysCommand } from '../../../src/cli/keys.js';
 import { main as migrationsCommand } from '../../../src/cli/migrations.js';
 import type { ApiKey } from '../../../src/platform/auth/keys/api-key.entity.js';
 import { ApiKeysService } from '../../../src/platform/auth/keys/api-keys.service.js';
-import { createDatabase, startApp, type TestApp, type TestDatabase } from '../support/app.js';
+import { createDatabase, startApp, useApp } from '../support/app.js';
 import { type CommandResult, runCommand } from '../support/cli.js';
 import { CategoriesClient } from '../support/http-client.js';
 import { waitFor } from '../support/wait.js';
@@ -15,22 +15,15 @@ const MINUTE_MS = 60_000;
 const DAY_MS = 24 * 60 * MINUTE_MS;
 const TIMEOUT_MS = 30_000;
 
-let database: TestDatabase;
-let app: TestApp;
+const app = useApp();
 let keys: ApiKeysService;
-beforeAll(async () => {
-  database = await createDatabase();
-  app = await startApp({ database });
+beforeAll(() => {
   keys = app.app.get(ApiKeysService);
-});
-afterAll(async () => {
-  await app.stop();
-  await database.drop();
 });
 
 /** Runs a `keys` command on the database of the running service. */
 function run(...args: string[]): Promise<CommandResult> {
-  return runCommand(keysCommand, args, { DATABASE_URL: database.url });
+  return runCommand(keysCommand, args, { DATABASE_URL: app.databaseUrl });
 }
 
 /** Creates a key with `keys create` and returns it. */
@@ -184,7 +177,7 @@ describe('keys rotate', () => {
 
   it('replaces a key only once if several instances rotate it at once', async () => {
     const { record } = await keys.create('contended');
-    const other = await startApp({ database });
+    const other = await startApp({ database: { config: app.config.database } });
     const services = [keys, other.app.get(ApiKeysService)];
     const rotations = await Promise.allSettled(
       Array.from({ length: 6 }, (_, n) => services[n % 2]!.rotate(record.id, DAY_MS)),

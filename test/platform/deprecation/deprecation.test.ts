@@ -21,27 +21,24 @@ describe('a deprecated operation', () => {
   it.each([
     ['501 before the sunset', SUNSET_INSTANT - 1, 'NOT_IMPLEMENTED'],
     ['410 from the sunset on', SUNSET_INSTANT, 'GONE'],
-  ] as const)('returns %s, with its dates, and 401 without a key', async (_when, time, code) => {
-    setSystemTime(time);
-    const path = '/v1/stubs/deprecated/any%20thing?x=y';
-    const response = await app.send('GET', path);
-    expect(response).toBeError(code, code === 'GONE' ? new RegExp(SUNSET) : undefined);
-    for (const { headers } of [response, await app.send('HEAD', path)])
-      expect(headers).toMatchObject(HEADERS);
-    expect(await app.send('GET', path, { key: 'wrong' })).toBeError('UNAUTHORIZED');
-    const withoutKey = await sendRequest(app.url + path);
-    expect(withoutKey).toBeError('UNAUTHORIZED');
-    expect(withoutKey.headers).not.toHaveProperty('sunset');
-  });
-});
-
-describe('any other operation', () => {
-  it('sends neither a Deprecation nor a Sunset header', async () => {
-    setSystemTime(SUNSET_INSTANT);
-    const response = await app.send('GET', '/v1/stubs/experimental');
-    expect(response.status).toBe(501);
-    for (const name of Object.keys(HEADERS)) expect(response.headers).not.toHaveProperty(name);
-  });
+  ] as const)(
+    'returns %s, with its dates, unlike other operations, and 401 without a key',
+    async (_when, time, code) => {
+      setSystemTime(time);
+      const path = '/v1/stubs/deprecated/any%20thing?x=y';
+      const response = await app.send('GET', path);
+      expect(response).toBeError(code, code === 'GONE' ? new RegExp(SUNSET) : undefined);
+      for (const { headers } of [response, await app.send('HEAD', path)])
+        expect(headers).toMatchObject(HEADERS);
+      expect(await app.send('GET', path, { key: 'wrong' })).toBeError('UNAUTHORIZED');
+      const withoutKey = await sendRequest(app.url + path);
+      expect(withoutKey).toBeError('UNAUTHORIZED');
+      const other = await app.send('GET', '/v1/stubs/experimental');
+      expect(other.status).toBe(501);
+      for (const { headers } of [withoutKey, other])
+        for (const name of Object.keys(HEADERS)) expect(headers).not.toHaveProperty(name);
+    },
+  );
 });
 
 describe('the OpenAPI document', () => {

@@ -2,8 +2,6 @@ import { existsSync } from 'node:fs';
 import { readdir, readFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 
-const ROOT = join(import.meta.dirname, '..', '..', '..');
-
 /** Returns the heading anchors of a Markdown file, as GitHub generates them. */
 const getAnchors = (text: string): string[] =>
   [...text.matchAll(/^#+ (.*)$/gm)].map(([, heading]) =>
@@ -16,19 +14,19 @@ const getAnchors = (text: string): string[] =>
 describe('the documentation', () => {
   it('links only to existing files and headings', async () => {
     const documents = [
-      ...(await readdir(ROOT)).filter((name) => name.endsWith('.md')),
-      ...(await readdir(join(ROOT, 'docs'), { recursive: true }))
+      ...(await readdir('.')).filter((name) => name.endsWith('.md')),
+      ...(await readdir('docs', { recursive: true }))
         .filter((name) => name.endsWith('.md'))
         .map((name) => `docs/${name}`),
     ];
     const broken: string[] = [];
     let links = 0;
     for (const document of documents) {
-      const text = await readFile(join(ROOT, document), 'utf8');
+      const text = await readFile(document, 'utf8');
       for (const [, link] of text.matchAll(/\](?:\(|: )(?!https?:)([^)\s]+)(?:\)|$)/gm)) {
         links++;
         const [path, anchor] = link!.split('#');
-        const target = path === '' ? join(ROOT, document) : join(ROOT, dirname(document), path!);
+        const target = path === '' ? document : join(dirname(document), path!);
         const found =
           existsSync(target) &&
           (anchor === undefined || getAnchors(await readFile(target, 'utf8')).includes(anchor));
@@ -42,14 +40,14 @@ describe('the documentation', () => {
 
 describe('docs/architecture.md', () => {
   it('names classes and functions of the source', async () => {
-    const page = await readFile(join(ROOT, 'docs/architecture.md'), 'utf8');
+    const page = await readFile('docs/architecture.md', 'utf8');
     const [requests] = /^## Three requests$.*?(?=^## )/ms.exec(page)!;
-    const files = (await readdir(join(ROOT, 'src'), { recursive: true })).filter((name) =>
+    const files = (await readdir('src', { recursive: true })).filter((name) =>
       name.endsWith('.ts'),
     );
-    const source = (
-      await Promise.all(files.map((name) => readFile(join(ROOT, 'src', name), 'utf8')))
-    ).join('\n');
+    const source = (await Promise.all(files.map((name) => readFile(`src/${name}`, 'utf8')))).join(
+      '\n',
+    );
     const names = [...requests.matchAll(/`@?([a-z]\w+(?:\.\w+)*)`/gi)].flatMap(([, path]) =>
       path!.split('.').filter((name) => !/^[A-Z]+$/.test(name)),
     );
@@ -60,10 +58,10 @@ describe('docs/architecture.md', () => {
 
 describe('README.md', () => {
   it('quotes about performance what the last run of the benchmark produced', async () => {
-    const page = await readFile(join(ROOT, 'README.md'), 'utf8');
+    const page = await readFile('README.md', 'utf8');
     const [, quoted] =
       /^<!-- npm run bench -->\n(.+)\n<!-- \/npm run bench -->$/ms.exec(page) ?? [];
-    const results = await readFile(join(ROOT, 'tools/bench/RESULTS.md'), 'utf8');
+    const results = await readFile('tools/bench/RESULTS.md', 'utf8');
     // A fork writes a README of its own, which may quote nothing.
     expect(quoted === undefined || results.includes(`\n${quoted}\n`)).toBe(true);
   });

@@ -1,4 +1,3 @@
-import { execFile } from 'node:child_process';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { request as sendUpstream, type ServerResponse } from 'node:http';
 import { tmpdir } from 'node:os';
@@ -12,7 +11,7 @@ import { respondWithError } from '../../../src/platform/http/responses/error.fil
 import { startApp, type TestApp, useApp } from '../support/app.js';
 import { getBuiltFile } from '../support/build.js';
 import { ChaosProxy } from '../support/chaos-proxy.js';
-import type { CommandResult } from '../support/cli.js';
+import { type CommandResult, startProgram } from '../support/cli.js';
 import { commandSucceeds, requires } from '../support/requirements.js';
 import { listen, type TestServer } from '../support/server.js';
 import { joinSnippets, readSnippets, splitOutput } from '../support/snippets.js';
@@ -20,23 +19,11 @@ import { StubsModule } from '../support/stubs.module.js';
 import { waitFor } from '../support/wait.js';
 
 const { jest } = import.meta;
-const ROOT = join(import.meta.dirname, '..', '..', '..');
 const curl = requires('curl');
 
-/** Runs a command, in the project root by default, with PATH and `env` as its environment. */
-function run(
-  command: string,
-  args: string[],
-  env: Record<string, string> = {},
-  cwd = ROOT,
-): Promise<CommandResult> {
-  const options = { cwd, env: { PATH: process.env['PATH'], ...env } };
-  return new Promise((resolve) => {
-    execFile(command, args, options, (error, stdout, stderr) =>
-      resolve({ code: error === null ? 0 : Number(error.code ?? 1), stdout, stderr }),
-    );
-  });
-}
+/** Runs a command, in the project by default, with PATH and `env` as its environment. */
+const run = (command: string, args: string[], env = {}, cwd = '.'): Promise<CommandResult> =>
+  startProgram(command, args, { env: { PATH: process.env['PATH'], ...env }, cwd }).result;
 
 /** Responds with an error and Retry-After. */
 const failWith = (code: ErrorCode, retryAfter: string) => (response: ServerResponse) => {

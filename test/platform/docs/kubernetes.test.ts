@@ -1,15 +1,11 @@
-import { execFile } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
-import { promisify } from 'node:util';
 import { loadAll } from 'js-yaml';
 import { loadConfig } from '../../../src/platform/config/config.js';
 import { useApp } from '../support/app.js';
+import { startProgram } from '../support/cli.js';
 import { commandSucceeds, requires } from '../support/requirements.js';
 import { PRODUCT } from '../../../src/product.js';
-
-const ROOT = join(import.meta.dirname, '..', '..', '..');
-const execute = promisify(execFile);
 
 const kubectl = requires('kubectl', commandSucceeds('kubectl', ['kustomize', '--help']));
 
@@ -19,7 +15,7 @@ type Resource = any;
 /** Returns the resources that `kubectl apply -k` would send, by kind. */
 async function render(overlay: string): Promise<Map<string, Resource>> {
   const args = ['kustomize', join('deploy/kubernetes', overlay)];
-  const { stdout } = await execute('kubectl', args, { cwd: ROOT });
+  const { stdout } = await startProgram('kubectl', args).result;
   const resources = loadAll(stdout) as Resource[];
   return new Map(resources.map((resource) => [resource.kind, resource]));
 }
@@ -88,7 +84,7 @@ kubectl.describe('deploy/kubernetes', () => {
     const job = resources.get('Job');
     const { command, image, envFrom } = getContainer(job);
     expect(command).toEqual(['node', 'dist/cli/migrations.js', 'run']);
-    expect(existsSync(join(ROOT, 'src/cli/migrations.ts'))).toBe(true);
+    expect(existsSync('src/cli/migrations.ts')).toBe(true);
     expect(job.spec.template.metadata?.labels).toBeUndefined();
     const container = getContainer(resources.get('Deployment'));
     expect(image).toBe(container.image);

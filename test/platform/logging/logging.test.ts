@@ -14,6 +14,7 @@ import { loadConfig } from '../../../src/platform/config/config.js';
 import { Feature } from '../../../src/platform/feature.decorator.js';
 import { createDatabase, type TestDatabase, toRoot } from '../support/app.js';
 import { runCommand } from '../support/cli.js';
+import { unknownKey } from '../support/fixtures.js';
 import { CategoriesClient, jsonHeaders, sendRequest } from '../support/http-client.js';
 import { rawRequest, sendRaw } from '../support/raw-connection.js';
 import { createServices } from '../support/service-process.js';
@@ -114,7 +115,7 @@ describe('the log', () => {
     const { key: valid } = await apiKeys.create('valid');
     const { key: expired } = await apiKeys.create('expired', { expiresAt: new Date(1) });
     const truncated = valid.slice(0, -1);
-    const unknown = `${PRODUCT.keyPrefixes[0]}_${randomBytes(32).toString('base64url')}`;
+    const unknown = unknownKey();
     const secrets = [bootstrap, valid, expired, truncated, unknown];
     const statuses = [];
     for (const key of secrets) statuses.push(...(await sendKeyEverywhere(url, key)));

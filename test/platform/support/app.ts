@@ -38,6 +38,8 @@ export interface TestApp {
   /** A client with this key. */
   readonly categories: CategoriesClient;
   readonly dataSource: ServiceDataSource;
+  /** The `DATABASE_URL` for a command that uses its database. */
+  readonly databaseUrl: string;
   /**
    * Sends a request with this key, unless another one is given.
    *
@@ -83,6 +85,10 @@ async function createPostgresDatabase(): Promise<TestDatabase> {
   };
 }
 
+/** Returns the `DATABASE_URL` of a database. */
+const toUrl = (database: Config['database']): string =>
+  database.type === 'sqlite' ? `sqlite:${database.file}` : database.url;
+
 /** Creates the root module of a service with features. */
 export function toRoot(features: readonly Type[]): Type {
   class Root {}
@@ -127,6 +133,7 @@ export async function startApp(
     key,
     categories: new CategoriesClient(url, key),
     dataSource,
+    databaseUrl: toUrl(config.database),
     send: (method, path, { key: sent = key, headers = {}, body } = {}) =>
       sendRequest(url + path, {
         method,

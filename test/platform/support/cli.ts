@@ -1,9 +1,9 @@
-import { spawn } from 'node:child_process';
+import { type ChildProcess, execFile } from 'node:child_process';
 import { getBuiltFile } from './build.js';
 
 const { jest } = import.meta;
 
-/** The exit code and output of a command. */
+/** The exit code and output of a command. The code is null if a signal ended it. */
 export interface CommandResult {
   readonly code: number | null;
   readonly stdout: string;
@@ -65,6 +65,22 @@ export async function runCommand(
   }
 }
 
+/** Starts a program, by default with the environment of the tests and in their working directory. */
+export function startProgram(
+  file: string,
+  args: readonly string[],
+  options: Partial<SpawnOptions> = {},
+): RunningCommand {
+  let child!: ChildProcess;
+  const result = new Promise<CommandResult>((resolve) => {
+    child = execFile(file, args, { ...options, maxBuffer: 2 ** 26 }, (error, stdout, stderr) => {
+      const code = error === null ? 0 : Number.isInteger(error.code) ? Number(error.code) : null;
+      resolve({ code, stdout, stderr });
+    });
+  });
+  return { kill: (signal) => child.kill(signal), result };
+}
+
 /**
  * Starts a built command of `src/cli` in a child process.
  *
@@ -77,17 +93,6 @@ export function spawnCommand(
 ): RunningCommand {
   const script = getBuiltFile(`src/cli/${name}.js`);
   const fixture = getBuiltFile('test/platform/support/fixture.js');
-  const child = spawn(process.execPath, ['--import', fixture, script, ...args], {
-    cwd,
-    env: { PATH: process.env['PATH'], ...env },
-    stdio: ['ignore', 'pipe', 'pipe'],
-  });
-  let stdout = '';
-  let stderr = '';
-  child.stdout.setEncoding('utf8').on('data', (text: string) => (stdout += text));
-  child.stderr.setEncoding('utf8').on('data', (text: string) => (stderr += text));
-  const result = new Promise<CommandResult>((resolve, reject) => {
-    child.once('error', reject).once('close', (code) => resolve({ code, stdout, stderr }));
-  });
-  return { kill: (signal) => child.kill(signal), result };
+  const options = { env: { PATH: process.env['PATH'], ...env }, cwd };
+  return startProgram(process.execPath, ['--import', fixture, script, ...args], options);
 }

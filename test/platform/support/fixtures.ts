@@ -1,10 +1,15 @@
 import { randomUUID } from 'node:crypto';
 import type { DataSource } from 'typeorm';
 import type { ColumnMetadata } from 'typeorm/metadata/ColumnMetadata.js';
+import { generateKey } from '../../../src/platform/config/key-format.js';
 import {
   epochMillisTransformer,
   uuidTransformer,
 } from '../../../src/platform/database/statements/columns.js';
+import { PRODUCT } from '../../../src/product.js';
+
+/** Returns a key that nobody has, but with a valid checksum, so that it is looked up. */
+export const unknownKey = (): string => generateKey(PRODUCT.keyPrefixes[0]);
 
 /** The number of values generated so far. */
 let count = 0;

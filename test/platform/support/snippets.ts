@@ -1,5 +1,4 @@
 import { readFile } from 'node:fs/promises';
-import { join } from 'node:path';
 
 /** A code block of a page of the documentation. */
 export interface Block {
@@ -24,7 +23,7 @@ const SEPARATOR = '\f';
  * @param path relative to the project
  */
 export async function readBlocks(path: string): Promise<Block[]> {
-  const page = await readFile(join(import.meta.dirname, '..', '..', '..', path), 'utf8');
+  const page = await readFile(path, 'utf8');
   const blocks = page.matchAll(/^(?:<!-- not run: ([^\n]+) -->\n)?```(\w*)\n(.*?)^```$/gms);
   return Array.from(blocks, ([, notRun, language, code]) => ({
     language: language!,

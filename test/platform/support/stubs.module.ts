@@ -1,4 +1,4 @@
-import { Controller, Get, Param, Post } from '@nestjs/common';
+import { Controller, Get, Param, Post, Version, VERSION_NEUTRAL } from '@nestjs/common';
 import { ApiExcludeEndpoint, ApiTags } from '@nestjs/swagger';
 import { Public } from '../../../src/platform/auth/public.decorator.js';
 import { RequireScope } from '../../../src/platform/auth/scope.decorator.js';
@@ -35,6 +35,7 @@ class OddPathsController {
   getState(): void {}
 
   @Get('stubs/public-state')
+  @Version(VERSION_NEUTRAL)
   @Public()
   @ApiExcludeEndpoint()
   getPublicState(): void {}
