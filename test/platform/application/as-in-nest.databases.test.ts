@@ -36,7 +36,7 @@ import {
 } from '@nestjs/common';
 import { APP_INTERCEPTOR, BaseExceptionFilter } from '@nestjs/core';
 import { CacheInterceptor, CacheModule } from '@nestjs/cache-manager';
-import { ApiBearerAuth, type OpenAPIObject } from '@nestjs/swagger';
+import { ApiBearerAuth } from '@nestjs/swagger';
 import {
   HealthCheck,
   type HealthCheckResult,
@@ -485,7 +485,7 @@ describe('an exception of Nest', () => {
   it('keeps the report of terminus in the error body', async () => {
     const health = await get('health');
     expect(health).toBeError('SERVICE_UNAVAILABLE', /error: \{ till: \{.* reason: 'out of paper'/);
-    const { paths } = (await app.http().get('/openapi.json')).body as OpenAPIObject;
+    const { paths } = await app.getDocument();
     expect(paths['/nest/health']!.get!.responses['503']).toMatchObject({
       content: { 'application/json': { schema: { $ref: '#/components/schemas/Error' } } },
     });
@@ -500,7 +500,7 @@ describe('a DTO', () => {
       'VALIDATION_FAILED',
       'name must be longer than or equal to 2 characters.',
     );
-    const document = (await app.http().get('/openapi.json')).body as OpenAPIObject;
+    const document = await app.getDocument();
     expect(document.components?.schemas?.['Shop']).toMatchObject({
       required: ['openedAt'],
       additionalProperties: false,
@@ -561,7 +561,7 @@ describe('a file', () => {
 
 describe('@ApiBearerAuth()', () => {
   it('documents the API key', async () => {
-    const { paths } = (await app.http().get('/openapi.json')).body as OpenAPIObject;
+    const { paths } = await app.getDocument();
     const { security, responses } = paths['/nest/user']!.get!;
     expect(security).toBeUndefined();
     expect(Object.keys(responses)).toEqual(['200', '401', '403', '429', '500', '503']);

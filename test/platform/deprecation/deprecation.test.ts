@@ -1,4 +1,3 @@
-import type { OpenAPIObject } from '@nestjs/swagger';
 import {
   Deprecated,
   type IsoDate,
@@ -43,7 +42,7 @@ describe('a deprecated operation', () => {
 
 describe('the OpenAPI document', () => {
   it('marks an operation as deprecated, with its dates, or as experimental, or with its scope', async () => {
-    const { paths } = (await app.http().get('/openapi.json')).body as OpenAPIObject;
+    const { paths } = await app.getDocument();
     const deprecated = paths['/stubs/deprecated/{id}']!.get!;
     expect(deprecated).toMatchObject({
       deprecated: true,

@@ -13,7 +13,7 @@ import { ApiKeysService } from '../../../src/platform/auth/keys/api-keys.service
 import { loadConfig } from '../../../src/platform/config/config.js';
 import { Feature } from '../../../src/platform/feature.decorator.js';
 import { createDatabase, type TestDatabase, toRoot } from '../support/app.js';
-import { runCommand } from '../support/cli.js';
+import { captureOutput, runCommand } from '../support/cli.js';
 import { unknownKey } from '../support/fixtures.js';
 import { CategoriesClient, jsonHeaders, sendRequest } from '../support/http-client.js';
 import { rawRequest, sendRaw } from '../support/raw-connection.js';
@@ -71,17 +71,12 @@ async function sendKeyEverywhere(url: string, key: string): Promise<number[]> {
 describe('the log', () => {
   let database: TestDatabase;
   let app: NestExpressApplication;
-  /** The output of the application. */
-  let output: string;
+  let printed: ReturnType<typeof captureOutput>[];
+  /** Returns the output of the application. */
+  const getOutput = (): string => printed.map(({ text }) => text).join('');
   beforeEach(async () => {
     database = await createDatabase();
-    output = '';
-    for (const stream of [process.stdout, process.stderr]) {
-      jest.spyOn(stream, 'write').mockImplementation((text) => {
-        output += String(text);
-        return true;
-      });
-    }
+    printed = [captureOutput('stdout'), captureOutput('stderr')];
   });
   afterEach(async () => {
     await app.close();
@@ -103,7 +98,9 @@ describe('the log', () => {
     const ids = ['first', 'second', 'third'];
     const requests = ids.map((id) => ({ headers: { ...jsonHeaders(key), 'x-request-id': id } }));
     await Promise.all(requests.map((each) => sendRequest(`${url}/v1/logs`, each)));
-    const lines = output.split('\n').filter((line) => line.includes('In the middle'));
+    const lines = getOutput()
+      .split('\n')
+      .filter((line) => line.includes('In the middle'));
     const found = ids.map((id) => lines.filter((line) => line.includes(id)));
     expect(found.map(({ length }) => length)).toEqual([1, 1, 1]);
   });
@@ -129,7 +126,7 @@ describe('the log', () => {
     await dataSource.query('ALTER TABLE "api_keys" RENAME TO "hidden_keys"');
     expect(await sendKeyEverywhere(url, unknown)).toContain(503);
     await app.close();
-    expect(output).toContain('Request failed');
+    expect(getOutput()).toContain('Request failed');
     expectNoLeaks(secrets);
   });
 
@@ -142,7 +139,7 @@ describe('the log', () => {
     });
     expect(await sendKeyEverywhere(url, bootstrap)).toContain(503);
     await waitFor(
-      () => output,
+      () => getOutput(),
       (text) => text.includes('retrying every 1000 ms'),
     );
     await app.close();
@@ -150,10 +147,10 @@ describe('the log', () => {
   });
 
   function expectNoLeaks(secrets: readonly string[]): void {
-    expect(output.length).toBeGreaterThan(1_000);
-    expect(output).toContain('401');
+    expect(getOutput().length).toBeGreaterThan(1_000);
+    expect(getOutput()).toContain('401');
     // A part of the key would also help to guess it.
-    expect(secrets.filter((key) => output.includes(key.slice(4, 24)))).toEqual([]);
+    expect(secrets.filter((key) => getOutput().includes(key.slice(4, 24)))).toEqual([]);
   }
 
   it('contains a line with the request id, key and client for each response at debug level', async () => {
@@ -165,7 +162,8 @@ describe('the log', () => {
     const [rejection] = await sendRaw(url, 'NO HTTP\r\n\r\n');
     await app.close();
 
-    const getLines = (id: unknown) => parseLog(output).filter(({ requestId }) => requestId === id);
+    const getLines = (id: unknown) =>
+      parseLog(getOutput()).filter(({ requestId }) => requestId === id);
     expect(getLines(response.headers['x-request-id'])).toEqual([
       expect.objectContaining({
         level: 'debug',
@@ -178,7 +176,7 @@ describe('the log', () => {
       }),
     ]);
     expect(getLines(rejection!.headers['x-request-id'])).toMatchObject([{ status: 400 }]);
-    expect(output).not.toContain('secret');
+    expect(getOutput()).not.toContain('secret');
   });
 });
 

@@ -88,8 +88,8 @@ const { guide: _guide, ...product } = PRODUCT;
 const local = useApp({ features: [CategoriesModule], config: { product } });
 let localDocument: OpenAPIObject;
 beforeAll(async () => {
-  document = (await app.http().get('/openapi.json')).body as OpenAPIObject;
-  localDocument = (await local.http().get('/openapi.json')).body as OpenAPIObject;
+  document = await app.getDocument();
+  localDocument = await local.getDocument();
 });
 
 /** Returns a response of an operation of the document, which may be one of the components. */
@@ -230,7 +230,7 @@ describe('OpenAPI document', () => {
     const limited = await startApp({ features, config: { keyRequestsPerMinute: 12 } });
     const keys = limited.app.get(ApiKeysService);
     const { key: reader } = await keys.create('reader', { scopes: ['read'] });
-    const own = (await limited.http().get('/openapi.json')).body as OpenAPIObject;
+    const own = await limited.getDocument();
     const json = jsonHeaders(limited.key);
     const once = { ...json, 'idempotency-key': 'once' };
     const statuses: number[] = [];

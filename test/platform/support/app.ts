@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Module, type Type } from '@nestjs/common';
 import type { NestExpressApplication } from '@nestjs/platform-express';
+import type { OpenAPIObject } from '@nestjs/swagger';
 import { getDataSourceToken } from '@nestjs/typeorm';
 import request from 'supertest';
 import { type AppOptions, createApp } from '../../../src/platform/application/create-app.js';
@@ -50,6 +51,8 @@ export interface TestApp {
     path: string,
     request?: { key?: string; headers?: OutgoingHttpHeaders; body?: object | string | Buffer },
   ): Promise<HttpResponse>;
+  /** Returns its OpenAPI document. */
+  getDocument(): Promise<OpenAPIObject>;
   /** A supertest client without a key. */
   http(): ReturnType<typeof request>;
   /** Stops the application, and drops the database if `startApp` created it. */
@@ -145,6 +148,7 @@ export async function startApp(
           body: typeof body === 'string' || Buffer.isBuffer(body) ? body : JSON.stringify(body),
         }),
       }),
+    getDocument: async () => (await sendRequest(`${url}/openapi.json`)).json(),
     http: () => request(url),
     stop: async () => {
       await app.close();

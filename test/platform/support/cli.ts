@@ -23,6 +23,16 @@ interface SpawnOptions {
   readonly cwd: string;
 }
 
+/** Records what this process prints, instead of printing it. */
+export function captureOutput(stream: 'stdout' | 'stderr') {
+  const output = { text: '', spy: jest.spyOn(process[stream], 'write') };
+  output.spy.mockImplementation((text) => {
+    output.text += String(text);
+    return true;
+  });
+  return output;
+}
+
 /**
  * Runs a command of `src/cli` in this process, which saves the second that a new process takes to start.
  * Two commands must not run at the same time: both would replace the environment, the output and the
@@ -40,26 +50,15 @@ export async function runCommand(
 ): Promise<CommandResult> {
   const before = { env: process.env, exitCode: process.exitCode };
   const directory = process.cwd();
-  let stdout = '';
-  let stderr = '';
-  const spies = [
-    jest.spyOn(process.stdout, 'write').mockImplementation((text) => {
-      stdout += String(text);
-      return true;
-    }),
-    jest.spyOn(process.stderr, 'write').mockImplementation((text) => {
-      stderr += String(text);
-      return true;
-    }),
-  ];
+  const [stdout, stderr] = [captureOutput('stdout'), captureOutput('stderr')];
   process.env = env;
   process.exitCode = 0;
   process.chdir(cwd);
   try {
     await main(args);
-    return { code: process.exitCode, stdout, stderr };
+    return { code: process.exitCode, stdout: stdout.text, stderr: stderr.text };
   } finally {
-    for (const spy of spies) spy.mockRestore();
+    for (const { spy } of [stdout, stderr]) spy.mockRestore();
     process.chdir(directory);
     Object.assign(process, before);
   }
@@ -69,7 +68,7 @@ export async function runCommand(
 export function startProgram(
   file: string,
   args: readonly string[],
-  options: Partial<SpawnOptions> = {},
+  options: Partial<SpawnOptions> & { readonly timeout?: number } = {},
 ): RunningCommand {
   let child!: ChildProcess;
   const result = new Promise<CommandResult>((resolve) => {

@@ -233,7 +233,7 @@ export async function describeResource(
   examples: ResourceExamples,
 ): Promise<void> {
   const { invalid = {}, unique = [], stubs = [] } = examples;
-  const document = (await app.http().get('/openapi.json')).body as OpenAPIObject;
+  const document = await app.getDocument();
   const driver = new ResourceDriver(app, document, path, examples);
   const { operations, list, id } = driver;
   const { POST: post } = operations;

@@ -1,8 +1,8 @@
-import { execFile } from 'node:child_process';
 import { cp, mkdir, mkdtemp, readdir, readFile, rm, symlink } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, relative, sep } from 'node:path';
 import { stripVTControlCharacters } from 'node:util';
+import { startProgram } from './cli.js';
 
 const ROOT = join(import.meta.dirname, '..', '..', '..');
 /** Top-level folders that are neither copied nor compared. */
@@ -66,21 +66,18 @@ export class ProjectCopy {
   }
 
   /** Runs a command in the copy, with additional variables. */
-  run(file: string, args: readonly string[], env: NodeJS.ProcessEnv = {}): Promise<CopyResult> {
+  async run(
+    file: string,
+    args: readonly string[],
+    env: NodeJS.ProcessEnv = {},
+  ): Promise<CopyResult> {
     const options = {
       cwd: this.directory,
       env: { ...process.env, CI: 'true', NO_COLOR: '1', ...env },
       timeout: 1_700_000,
-      maxBuffer: 64 * 1024 * 1024,
     };
-    return new Promise((resolve) => {
-      execFile(file, args, options, (error, stdout, stderr) =>
-        resolve({
-          failed: error !== null,
-          output: stripVTControlCharacters(stdout + stderr),
-        }),
-      );
-    });
+    const { code, stdout, stderr } = await startProgram(file, args, options).result;
+    return { failed: code !== 0, output: stripVTControlCharacters(stdout + stderr) };
   }
 
   /** Runs a script of package.json. */

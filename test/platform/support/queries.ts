@@ -44,6 +44,5 @@ export async function toResponse(
 
 /** Returns what a response of {@link toResponse} contains. */
 export function toPage<Entity>(response: CachedJsonResponse): Page<Entity> {
-  const { body } = Reflect.get(response, 'plain') as { body: Buffer };
-  return JSON.parse(body.toString()) as Page<Entity>;
+  return response.toJSON() as Page<Entity>;
 }

@@ -8,7 +8,7 @@ import {
   SerializeOptions,
   UseInterceptors,
 } from '@nestjs/common';
-import { ApiCreatedResponse, ApiOkResponse, type OpenAPIObject } from '@nestjs/swagger';
+import { ApiCreatedResponse, ApiOkResponse } from '@nestjs/swagger';
 import { IsUppercase } from 'class-validator';
 import {
   Feature,
@@ -313,7 +313,7 @@ describe('POST, PUT and PATCH with nested DTOs', () => {
     const type = 'application/merge-patch+json';
     expect((await feed().type(type).send('{}')).body).toEqual({ id: 7, isPatch: true });
     expect(await feed().type(type).send('{"a": 1}')).toBeError('VALIDATION_FAILED');
-    const { paths } = (await app.http().get('/openapi.json')).body as OpenAPIObject;
+    const { paths } = await app.getDocument();
     const { parameters, requestBody } = paths['/zoos/{zooId}']!.patch!;
     expect(parameters).toMatchObject([{ name: 'zooId', schema: { type: 'string', example: '7' } }]);
     const schema = { $ref: '#/components/schemas/ZooPatch' };
@@ -350,7 +350,7 @@ describe('POST, PUT and PATCH with nested DTOs', () => {
   });
 
   it('documents a copy of each class that both requests and responses use', async () => {
-    const { components } = (await app.http().get('/openapi.json')).body as OpenAPIObject;
+    const { components } = await app.getDocument();
     const { Zoo: zoo, Cat: cat, Dog: dog, ...others } = components!.schemas!;
     // Responses may have new properties.
     expect(JSON.stringify([zoo, cat, dog])).not.toContain('"additionalProperties":false');
