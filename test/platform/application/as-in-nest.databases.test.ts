@@ -344,7 +344,7 @@ describe('CacheInterceptor', () => {
     expect((await get('cached', other)).text).not.toBe(first.text);
   });
 
-  it('never stores the readiness, also as APP_INTERCEPTOR', async () => {
+  it('stores no readiness, also as APP_INTERCEPTOR', async () => {
     const cached = await startApp({ features: [CategoriesModule, CachedModule] });
     const getState = async (path: string): Promise<unknown> => {
       await cached.send('GET', path);
@@ -355,7 +355,7 @@ describe('CacheInterceptor', () => {
     expect(states).toEqual(['HIT', undefined]);
   });
 
-  it('never stores a list', async () => {
+  it('stores no list', async () => {
     await get('cached-list');
     await app.categories.create('new');
     const list = await get('cached-list');

@@ -76,11 +76,11 @@ function toItemFeature(path: string, type: 'string' | 'integer'): Type {
   return toFeature(ItemsController, path);
 }
 
-describe('the OpenAPI document of two DTOs with one name', () => {
+describe('GET /openapi.json of two DTOs with one name', () => {
   it.each<[number, 'string' | 'integer']>([
     [500, 'integer'],
     [200, 'string'],
-  ])('is %d if a property is a string in one and %s in the other', async (status, type) => {
+  ])('returns %d if a property is a string in one and %s in the other', async (status, type) => {
     const logger = new MemoryLogger();
     const features = [toItemFeature('one', 'string'), toItemFeature('two', type)];
     const app = await startApp({ features, logger });

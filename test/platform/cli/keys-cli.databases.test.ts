@@ -157,7 +157,7 @@ describe('keys rotate', () => {
     for (const each of [old, key]) expect(await requestStatus(each)).toBe(200);
   });
 
-  it('never extends the old key', async () => {
+  it('keeps the expiry of a key that is earlier than the overlap', async () => {
     const old = await createKey('short', '--expires-in', '1d');
     const { id, expiresAt } = await findRecord(old);
     expect((await run('rotate', String(id), '--overlap', '7d')).code).toBe(0);

@@ -58,7 +58,7 @@ function failFirstResponses(
   });
 }
 
-describe('examples', () => {
+describe('the examples', () => {
   const app = useApp({ features: [StubsModule, ...FEATURES] });
   let env: Record<string, string>;
   beforeAll(() => {
@@ -93,7 +93,7 @@ describe('examples', () => {
       warn.mockRestore();
     });
 
-    describe('with a server that fails at first', () => {
+    describe('client.ts with a server that fails at first', () => {
       let server: TestServer;
       let client: ReturnType<typeof connect>;
       let keys: unknown[];

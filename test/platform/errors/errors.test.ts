@@ -215,7 +215,7 @@ describe('POST /v1/categories', () => {
   });
 });
 
-describe('routing', () => {
+describe('the router', () => {
   const UNKNOWN =
     '/v1 /v1/categories/1/toys/1 /docs/../package.json /docs/README.md /v1/categories/ /v1/Categories';
 

@@ -28,6 +28,10 @@ class Branch {
   @Property({ type: 'array', items: { type: () => Leaf }, uniqueItems: true, maxItems: 2 })
   leaves!: Leaf[];
 }
+/** A DTO that occurs only in arrays. */
+class Stem {
+  @Property({ type: 'integer', optional: true }) height?: number;
+}
 const OPTIONAL = { optional: true } as const;
 const TEXT = { type: 'string', maxLength: 3 } as const;
 const OPTIONAL_TEXT = { ...TEXT, ...OPTIONAL };
@@ -97,9 +101,9 @@ class EdgesController {
   createEdges(@Body() _edges: Edges, @IdempotencyKey() _key?: IdempotencyKey): void {}
 
   @Put()
-  @Operation({ operationId: 'replaceLeaves', response: 'Nothing.' })
-  replaceLeaves(
-    @JsonBody({ type: 'array', items: { type: () => Leaf }, maxItems: 2 }) _leaves: Leaf[],
+  @Operation({ operationId: 'replaceStems', response: 'Nothing.' })
+  replaceStems(
+    @JsonBody({ type: 'array', items: { type: () => Stem }, maxItems: 2 }) _stems: Stem[],
   ): void {}
 
   @Patch()
