@@ -1,13 +1,19 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import Database from 'better-sqlite3';
-import type { Client } from 'pg';
+import { Client } from 'pg';
 import type { EntityManager } from 'typeorm';
 import { CategoryEntity } from '../../../src/modules/categories/category.entity.js';
 import { CategoriesService } from '../../../src/modules/categories/categories.service.js';
 import { DatabaseUnavailableError } from '../../../src/platform/database/connection/driver-errors.js';
-import type { ServiceDataSource } from '../../../src/platform/database/connection/service-data-source.js';
+import type {
+  ServiceDataSource,
+  ServiceQueryRunner,
+} from '../../../src/platform/database/connection/service-data-source.js';
 import { useApp } from '../support/app.js';
 import { DATABASE, describeOnPostgres, describeOnSqlite } from '../support/databases.js';
+
+const { jest } = import.meta;
+afterEach(() => jest.restoreAllMocks());
 
 const app = useApp();
 let dataSource: ServiceDataSource;
@@ -151,6 +157,27 @@ async function disconnect({ queryRunner }: EntityManager): Promise<void> {
 }
 
 describeOnPostgres('DataSource.transaction on PostgreSQL', () => {
+  it.each([false, true])(
+    'says that a statement may have taken effect if its BEGIN was cancelled, before another: %s',
+    async (hasRecord) => {
+      const { query } = Client.prototype;
+      jest.spyOn(Client.prototype, 'query').mockImplementation(function (
+        this: Client,
+        ...[text, ...rest]: any[]
+      ) {
+        const cancel = 'SELECT pg_cancel_backend(pg_backend_pid())';
+        return query.apply(this, [text === 'START TRANSACTION' ? cancel : text, ...rest] as never);
+      });
+      const insert = `INSERT INTO "categories" ("name") VALUES ('alone')`;
+      const outcome = dataSource.transaction(async ({ queryRunner }) => {
+        if (hasRecord) await (queryRunner as ServiceQueryRunner).queryWithNext(insert, []);
+        else await queryRunner!.query(insert);
+      });
+      await expect(outcome).rejects.toThrow(DatabaseUnavailableError);
+      await expect(outcome).rejects.toThrow(/may have taken effect/);
+    },
+  );
+
   it.each([
     ['a statement', (manager: EntityManager) => manager.query('SELECT 1')],
     ['a savepoint', (manager: EntityManager) => manager.transaction(async () => undefined)],

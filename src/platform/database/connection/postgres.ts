@@ -360,7 +360,14 @@ export class PgQueryRunner extends PostgresQueryRunner {
         throw new QueryFailedError(text, values, error);
       });
     });
-    const results = await Promise.all([...held, super.query(query, parameters, isStructured)]);
+    const all: Promise<unknown>[] = [...held, super.query(query, parameters, isStructured)];
+    const results = await Promise.all(all).catch(async (error: QueryFailedError) => {
+      const isOutside = error.query === 'START TRANSACTION' && !this.reads;
+      // What has succeeded without a transaction was committed.
+      if (isOutside && (await Promise.allSettled(all)).some(({ status }) => status === 'fulfilled'))
+        throw this.dataSource.report(new DatabaseUnavailableError(error, true));
+      throw error;
+    });
     return results.at(-1);
   }
 }
