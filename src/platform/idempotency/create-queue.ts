@@ -1,16 +1,17 @@
 import { setImmediate as turn } from 'node:timers/promises';
-import type { ObjectLiteral, Repository } from 'typeorm';
+import { type ObjectLiteral, QueryFailedError, type Repository } from 'typeorm';
 import { Deadline, withDeadline } from '../database/connection/deadline.js';
 import {
   DatabaseUnavailableError,
   getDriverErrorCode,
+  isRejectedStatement,
   TransactionConflictError,
 } from '../database/connection/driver-errors.js';
 import { getDialect } from '../database/connection/service-data-source.js';
 import type { InsertRow } from '../database/statements/statement-parts.js';
 import { requestContext } from '../logging/logger.js';
 import type { DatabaseMetrics } from '../metrics/database-metrics.js';
-import { CreateStatements, type NewRow } from './create-statements.js';
+import { CreateStatements, type NewRow, RowNotStoredError } from './create-statements.js';
 import { type IdempotencyKey, toKeyId } from './idempotency-key.decorator.js';
 import { IdempotencyRecord } from './idempotency-record.entity.js';
 import { findRecords, isRecordCollision, replay, toRecord } from './idempotency-records.js';
@@ -44,6 +45,8 @@ export class CreateQueue<Entity extends ObjectLiteral, Response> {
   private readonly waiting: Item<Response>[] = [];
   /** One batch at a time: on PostgreSQL others would wait for its commit, because each changes the table's revision. */
   private isRunning = false;
+  /** Whether the COMMIT, or a statement that is its own, may have been sent: what fails then may have been stored. */
+  private isCommitting = false;
   /** Whether the last look-up has found a record. */
   private expectsRecords = false;
 
@@ -78,6 +81,17 @@ export class CreateQueue<Entity extends ObjectLiteral, Response> {
     return withDeadline(promise, deadline);
   }
 
+  /** Whether a transaction failed because of its rows: nothing was stored, and the others may be. */
+  private isRejection(error: unknown): boolean {
+    if (error instanceof QueryFailedError) return isRejectedStatement(error);
+    if (error instanceof RowNotStoredError) return true;
+    return !(
+      this.isCommitting ||
+      error instanceof DatabaseUnavailableError ||
+      error instanceof TransactionConflictError
+    );
+  }
+
   private async run(): Promise<void> {
     await turn();
     while (this.waiting.length > 0) {
@@ -87,7 +101,7 @@ export class CreateQueue<Entity extends ObjectLiteral, Response> {
       try {
         await this.store(batch);
       } catch (error) {
-        if (!isRejection(error)) rejectAll(batch, error);
+        if (!this.isRejection(error)) rejectAll(batch, error);
         else if (batch.length === 1) await this.rejectRows(new Map([[batch[0]!, error]]));
         else await this.storeEach(await this.replayRecorded(batch));
       }
@@ -168,7 +182,7 @@ export class CreateQueue<Entity extends ObjectLiteral, Response> {
         this.storeAtSavepoints(items, beforeCommit),
       );
     } catch (error) {
-      if (isRejection(error)) await this.storeAlone(items);
+      if (this.isRejection(error)) await this.storeAlone(items);
       else rejectAll(items, error);
       return;
     }
@@ -195,7 +209,7 @@ export class CreateQueue<Entity extends ObjectLiteral, Response> {
           );
           responses.set(item, response!);
         } catch (error) {
-          if (!isRejection(error)) throw error;
+          if (!this.isRejection(error)) throw error;
           failures.set(item, error);
         }
       }
@@ -214,7 +228,7 @@ export class CreateQueue<Entity extends ObjectLiteral, Response> {
       try {
         await this.store([item]);
       } catch (error) {
-        if (isRejection(error)) failures.set(item, error);
+        if (this.isRejection(error)) failures.set(item, error);
         else item.reject(error);
       }
     } while (count < items.length && performance.now() < end);
@@ -256,11 +270,13 @@ export class CreateQueue<Entity extends ObjectLiteral, Response> {
     const stopTimer = this.metrics.batchDurations?.startTimer(labels);
     // The client of a row may have waited for a while: the batch has a deadline of its own.
     const deadline = new Deadline();
+    this.isCommitting = false;
     // A row can be stored after the deadline of its request, because the batch is committed if any client still waits.
     for (const item of items) item.deadline.mayTakeEffect = items.length > 1;
     const beforeCommit = (): void => {
       if (items.every((item) => item.deadline.remaining === 0)) throw deadline.expire();
       deadline.beforeCommit();
+      this.isCommitting = true;
       for (const item of items) item.deadline.mayTakeEffect = true;
     };
     try {
@@ -276,10 +292,6 @@ export class CreateQueue<Entity extends ObjectLiteral, Response> {
 
 /** Whether the client still waits: once the deadline has passed, it has got a 503, and its row must not be stored. */
 const isAwaited = ({ deadline }: Item<never>): boolean => deadline.remaining > 0;
-
-/** Whether a transaction failed because of its rows, and not because the database did. */
-const isRejection = (error: unknown): boolean =>
-  !(error instanceof DatabaseUnavailableError || error instanceof TransactionConflictError);
 
 function rejectAll(items: Items<never>, error: unknown): void {
   for (const { reject } of items) reject(error);

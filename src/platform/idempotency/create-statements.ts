@@ -19,7 +19,7 @@ export interface NewRow {
 }
 
 /** The database has not stored a row, although it has not rejected it: a trigger has dropped it. */
-class RowNotStoredError extends Error {
+export class RowNotStoredError extends Error {
   override readonly name = 'RowNotStoredError';
 }
 

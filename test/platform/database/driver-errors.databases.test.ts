@@ -137,6 +137,7 @@ describe('an error of a driver', () => {
     // A Unix socket without a server.
     { message: 'connect ENOENT /tmp/.s.PGSQL.5432', code: 'ENOENT' },
     { message: 'Connection terminated unexpectedly' },
+    { message: 'Received unexpected commandComplete message from backend.' },
     { message: 'Client has encountered a connection error and is not queryable' },
     { message: 'database or disk is full', code: 'SQLITE_FULL' },
   ])('makes the database unavailable if it says that it is lost or unable: %j', (properties) => {

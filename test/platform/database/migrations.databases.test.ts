@@ -331,6 +331,18 @@ describeOnPostgres('a migration', () => {
   });
 });
 
+/** Returns why the service does not start. */
+async function start(migrations = 'auto', config = database.config): Promise<string> {
+  const app = await createApp(
+    { ...loadConfig(PRODUCT, { MIGRATIONS: migrations }), database: config },
+    toRoot(FEATURES),
+    { logger: false },
+  );
+  const error = await app.init().then(String, String);
+  await app.close();
+  return error;
+}
+
 describe('a migration that the database rejects', () => {
   it('fails startup, leaves the database unchanged, and succeeds once the conflict is removed', async () => {
     const dataSource = await connect().initialize();
@@ -354,6 +366,28 @@ describe('a migration that the database rejects', () => {
     await dataSource.query('DROP TABLE "categories"');
     await dataSource.migrate();
     expect(await readAppliedMigrations(dataSource)).toEqual(ALL_NAMES);
+  });
+
+  it('fails startup and the command by its name if a table of the platform was dropped', async () => {
+    const dataSource = await connectMigrated();
+    const last = ALL_NAMES.find((name) => name.startsWith('AddApiKeySuccessors'));
+    await dataSource.query(`DELETE FROM "migrations" WHERE "name" = '${last}'`);
+    await dataSource.query('DROP TABLE "api_keys"');
+    expect(await start()).toMatch(/Migration AddApiKeySuccessors\d+ failed: .*api_keys/);
+    const { code, stderr } = await runCommand(migrationsCommand, ['run'], env);
+    expect(code).toBe(1);
+    expect(stderr).toMatch(/^error: Migration AddApiKeySuccessors\d+ failed: .*api_keys.*\n$/);
+  });
+
+  it.each(
+    ['revisions', 'idempotency_records', 'api_keys']
+      .filter((table) => DATABASE === 'postgres' || table !== 'revisions')
+      .flatMap((table) => ['auto', 'off'].map((mode) => [table, mode] as const)),
+  )('fails startup if %s was dropped after all migrations, MIGRATIONS=%s', async (table, mode) => {
+    const dataSource = await connectMigrated();
+    await dataSource.query(`DROP TABLE "${table}"`);
+    const message = new RegExp(`The database schema is outdated.*${table}`);
+    expect(await start(mode)).toMatch(message);
   });
 
   it('appears by its name in the error of a revert, and stays applied', async () => {
@@ -504,18 +538,6 @@ describeOnPostgres('a role without privileges', () => {
   });
   afterEach(() => queryPostgres(database.url, `DROP OWNED BY ${role}; DROP ROLE ${role}`));
 
-  /** Returns why the service does not start. */
-  async function start(migrations = 'auto'): Promise<string> {
-    const config = {
-      ...loadConfig(PRODUCT, { MIGRATIONS: migrations }),
-      database: { type: 'postgres' as const, url },
-    };
-    const app = await createApp(config, toRoot(FEATURES), { logger: false });
-    const error = await app.init().then(String, String);
-    await app.close();
-    return error;
-  }
-
   /** Returns why the commands fail. */
   async function runCommands(): Promise<string[]> {
     const results = [
@@ -529,10 +551,12 @@ describeOnPostgres('a role without privileges', () => {
     'fails startup with its name and the tables, MIGRATIONS=%s',
     async (mode) => {
       const denied = 'permission denied for table migrations';
-      expect(await start(mode)).toContain(`${denied} (42501)`);
+      expect(await start(mode, { type: 'postgres', url })).toContain(`${denied} (42501)`);
       expect(await runCommands()).toEqual([`error: ${denied}\n`, `error: ${denied}\n`]);
       await queryPostgres(database.url, `GRANT SELECT ON "migrations" TO ${role}`);
-      expect(await start(mode)).toContain('permission denied for table revisions (42501)');
+      expect(await start(mode, { type: 'postgres', url })).toContain(
+        'permission denied for table revisions (42501)',
+      );
     },
   );
 
@@ -543,7 +567,7 @@ describeOnPostgres('a role without privileges', () => {
       GRANT ALL ON ALL TABLES IN SCHEMA "Pets" TO ${role}; ALTER ROLE ${role} SET search_path = '$user', "Pets", public`;
       await queryPostgres(database.url, `${sql}; REVOKE USAGE ON SCHEMA "Pets" FROM PUBLIC`);
       const denied = 'permission denied for schema Pets';
-      expect(await start(mode)).toContain(`${denied} (42501)`);
+      expect(await start(mode, { type: 'postgres', url })).toContain(`${denied} (42501)`);
       expect(await runCommands()).toEqual([`error: ${denied}\n`, `error: ${denied}\n`]);
     },
   );

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
+import { QueryFailedError } from 'typeorm';
 import { CategoriesService } from '../../../src/modules/categories/categories.service.js';
 import type { Category, NewCategory } from '../../../src/modules/categories/category.dto.js';
 import { CategoryEntity } from '../../../src/modules/categories/category.entity.js';
@@ -355,6 +356,53 @@ describe('a batch during a failure of the database', () => {
     expect((await app.categories.create('five')).status).toBe(201);
     expect(await app.categories.getNames()).toEqual(['five']);
   });
+});
+
+describe('a batch that fails with an error that is not of the database', () => {
+  const names = ['one', 'two', 'three'];
+
+  it.each([
+    ['protocol', 'Received unexpected commandComplete message from backend.', false],
+    ['protocol', 'Received unexpected commandComplete message from backend.', true],
+    ['driver', `Cannot read properties of null (reading 'rows')`, false],
+    ['driver', `Cannot read properties of null (reading 'rows')`, true],
+  ])('stores no row again: %s, %s, with keys: %s', async (_kind, message, isKeyed) => {
+    const query = app.dataSource.query.bind(app.dataSource);
+    jest.spyOn(app.dataSource, 'query').mockImplementation(async (sql, ...rest) => {
+      const result: unknown = await query(sql, ...rest);
+      if (!INSERT_QUERY.test(sql)) return result;
+      throw new QueryFailedError(sql, [], new Error(message));
+    });
+    const inserts = recordStatements(app.dataSource, INSERT_QUERY);
+    const outcomes = await createAll(names, isKeyed);
+    expect(outcomes.map(({ status }) => status)).toEqual(names.map(() => 'rejected'));
+    expect(inserts).toHaveLength(1);
+  });
+
+  it('stores no row again if the code fails after the commit', async () => {
+    const repository = app.dataSource.getRepository(CategoryEntity);
+    let failures = 0;
+    const resource = app.app.get(ResourceKit).resource(repository, {
+      toBody: ({ id, name }) => {
+        // Only PostgreSQL commits before there are ids.
+        if (DATABASE === 'postgres' && id > 0 && failures++ === 0) throw new Error('once');
+        return name;
+      },
+    });
+    await Promise.allSettled(names.map((name) => resource.create({ name })));
+    expect(await app.categories.getNames()).toEqual(names);
+  });
+
+  it.each([false, true])(
+    'stores no row again if a subscriber fails after the commit, with keys: %s',
+    async (isKeyed) => {
+      const afterTransactionCommit = jest.fn().mockRejectedValueOnce(new Error('once'));
+      app.dataSource.subscribers.push({ afterTransactionCommit });
+      await createAll(names, isKeyed);
+      app.dataSource.subscribers.pop();
+      expect(await app.categories.getNames()).toEqual(names);
+    },
+  );
 });
 
 describe('repeated create requests', () => {

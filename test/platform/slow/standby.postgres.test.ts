@@ -22,6 +22,11 @@ import { kill } from '../support/postgres-faults.js';
 import { requires } from '../support/requirements.js';
 import { waitFor } from '../support/wait.js';
 
+const COMMANDS = [
+  [keysCommand, 'list'],
+  [migrationsCommand, 'run'],
+] as const;
+
 let primary: PostgresServer;
 let standby: PostgresServer;
 /** A proxy or name that may lead to either of the servers. */
@@ -93,6 +98,8 @@ describe.each([
         expect(await app.send('GET', path)).toBeError('SERVICE_UNAVAILABLE');
       expect(await app.send('GET', paths[0]!, { key })).toBeError('SERVICE_UNAVAILABLE');
     }
+    expect(logger.text).toMatch(/connection failed: The server is a standby: .* \(25006\)/);
+    expect(logger.text).not.toContain('during recovery');
     routeTo(primary);
     const listed = await waitFor(
       () => app.categories.list(),
@@ -112,6 +119,16 @@ describe('a standby that lags', () => {
     const rows = app.dataSource.getRepository(CategoryEntity);
     for (let round = 0; round < 12; round++)
       await expect(rows.find()).rejects.toMatchObject({ code: 'SERVICE_UNAVAILABLE' });
+  });
+
+  it('is named by the commands that need the primary', async () => {
+    await serve();
+    await waitForReplay();
+    for (const [command, ...args] of COMMANDS) {
+      const { code, stderr } = await runCommand(command, args, { DATABASE_URL: standby.url });
+      expect(code).toBe(1);
+      expect(stderr).toMatch(/^error: The server is a standby: .*DATABASE_URL.*\n$/);
+    }
   });
 });
 
@@ -202,10 +219,7 @@ describe('a URL of several servers', () => {
     const url = primary.url.replace(/@[^/]+/, `@${hosts}`) + '?target_session_attrs=read-write';
     await serve(false, url);
     expect((await app.categories.create('before')).status).toBe(201);
-    for (const [command, ...args] of [
-      [keysCommand, 'list'],
-      [migrationsCommand, 'run'],
-    ] as const)
+    for (const [command, ...args] of COMMANDS)
       expect(await runCommand(command, args, { DATABASE_URL: url })).toMatchObject({ code: 0 });
     await waitForReplay();
     await kill(primary);

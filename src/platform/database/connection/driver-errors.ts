@@ -1,3 +1,4 @@
+import type { DatabaseError } from 'pg';
 import { QueryFailedError } from 'typeorm';
 import { ApiError } from '../../errors/api-error.js';
 
@@ -15,8 +16,7 @@ export class DatabaseUnavailableError extends ApiError {
       : 'Please retry later.';
     super('SERVICE_UNAVAILABLE', `Service temporarily unavailable. ${advice}`, {
       headers: { 'Retry-After': '1' },
-      // Node has an error for each address of a host, and none of their messages.
-      cause: cause instanceof AggregateError ? cause.errors[0] : cause,
+      cause: explain(cause),
       skipLog: true,
     });
   }
@@ -42,12 +42,13 @@ export const READ_ONLY_TRANSACTION = '25006';
 export const DISK_FULL = '53100';
 
 /**
- * SQLite: a file that cannot be used now. PostgreSQL: failures of the connection, resources, operator and system (08, 53,
- * 57, 58), and a read-only server. Node: each error of the operating system, such as ENOENT for a Unix socket without a
- * server, and those of TLS, sockets and streams; other codes that begin with ERR_ are of wrong arguments.
+ * SQLite: a file that cannot be used now. PostgreSQL: failures of the connection, password, resources, operator and system
+ * (08, 28, 53, 57, 58), a read-only server, a missing database or privilege. Node: each error of the operating system,
+ * such as ENOENT for a Unix socket without a server, and those of TLS, sockets and streams; other codes that begin with
+ * ERR_ are of wrong arguments.
  */
 const UNAVAILABLE =
-  /^(SQLITE_(BUSY|FULL|IOERR|READONLY|CANTOPEN|CORRUPT|NOTADB|PROTOCOL|NOMEM)|(08|53|57|58)...$|25006$|E(?!RR_)[A-Z_]+$|ERR_(SSL|SOCKET|STREAM)_)/;
+  /^(SQLITE_(BUSY|FULL|IOERR|READONLY|CANTOPEN|CORRUPT|NOTADB|PROTOCOL|NOMEM)|(08|28|53|57|58)...$|(25006|3D000|42501)$|E(?!RR_)[A-Z_]+$|ERR_(SSL|SOCKET|STREAM)_)/;
 
 /** PostgreSQL: a wrong number of parameters or, if FATAL, PgBouncer closing the session. */
 const PROTOCOL_VIOLATION = '08P01';
@@ -55,15 +56,17 @@ const PROTOCOL_VIOLATION = '08P01';
 /** PostgreSQL: a serialization failure, a deadlock. */
 const CONFLICT = /^40(001|P01)$/;
 
-/** PostgreSQL: a rejected password (28), a missing database (3D000), a missing privilege. */
-const MISCONFIGURED = /^(28...|3D000|42501)$/;
+/** PostgreSQL: the classes of a rejected password, a missing database, and a missing privilege, table or column. */
+const MISCONFIGURED = /^(28|3D|42)/;
 
 /** The tables that requests of all modules use. */
 export const PLATFORM_TABLE = /\b(api_keys|idempotency_records|migrations|revisions)\b/;
 
 /** The messages of pg and TypeORM, which have no code, for a connection that is lost, closed or silent. */
 const NO_CONNECTION =
-  /^(timeout exceeded when trying to connect|Connection terminated|Client (has encountered a connection error|was closed) and is not queryable|Driver not Connected)/;
+  /^(timeout exceeded when trying to connect|Connection terminated|Received unexpected|Client (has encountered a connection error|was closed) and is not queryable|Driver not Connected)/;
+
+type DriverError = Partial<DatabaseError>;
 
 /**
  * Translates an error that the driver threw to a DatabaseUnavailableError or a TransactionConflictError, or returns it,
@@ -73,25 +76,35 @@ const NO_CONNECTION =
  */
 export function translateDriverError(error: unknown, isCommit = false): unknown {
   if (CONFLICT.test(getDriverErrorCode(error))) return new TransactionConflictError(error);
-  if (lacksPlatformTable(error))
-    return new DatabaseUnavailableError(
-      new Error(
-        `The database schema is outdated, or the role may not use it: ${describeDriverError(error)}`,
-      ),
-    );
-  if (!isUnavailable(error)) return error;
+  if (!isUnavailable(error) && !lacksPlatformTable(error)) return error;
   return new DatabaseUnavailableError(error, isCommit && hasUnknownOutcome(error));
+}
+
+/** Returns an error that an operator understands, with the code of the driver. */
+function explain(error: unknown): unknown {
+  // Node has an error for each address of a host, and none of their messages.
+  if (error instanceof AggregateError) return error.errors[0];
+  const { message, routine } = Object(getDriverError(error)) as DriverError;
+  const withMessage = (text: string) =>
+    Object.assign(new Error(text), { code: getDriverErrorCode(error) });
+  if (routine === 'PreventCommandDuringRecovery')
+    return withMessage(
+      'The server is a standby: let DATABASE_URL name the primary, or all servers',
+    );
+  if (lacksPlatformTable(error))
+    return withMessage(`The database schema is outdated, or the role may not use it: ${message}`);
+  return error;
 }
 
 function isUnavailable(error: unknown): boolean {
   const cause = getDriverError(error);
   const code = getDriverErrorCode(error);
   if (code === '') return cause instanceof Error && NO_CONNECTION.test(cause.message);
-  const { severity, routine } = cause as { severity?: string; routine?: string };
+  const { severity, routine } = cause as DriverError;
   if (code === PROTOCOL_VIOLATION) return severity === 'FATAL';
   // A policy of row security rejects a row with the code of a missing privilege.
   if (code === '42501' && routine === 'ExecWithCheckOptions') return false;
-  return UNAVAILABLE.test(code) || MISCONFIGURED.test(code);
+  return UNAVAILABLE.test(code);
 }
 
 /**
@@ -123,13 +136,12 @@ export function getDriverError(error: unknown): unknown {
 
 /** Returns the driver's code of an error, such as `SQLITE_FULL` or `57P01`; empty if it has none. */
 export function getDriverErrorCode(error: unknown): string {
-  const cause = getDriverError(error);
-  return typeof cause === 'object' && cause !== null && 'code' in cause ? String(cause.code) : '';
+  return String((Object(getDriverError(error)) as DriverError).code ?? '');
 }
 
 /**
  * Whether a database that could not be opened may be opened later, although the operator corrects nothing: not a file of
- * SQLite, unless it is locked, and not with a wrong user of PostgreSQL, wrong privileges or a missing database.
+ * SQLite, unless it is locked, and not with a wrong user of PostgreSQL, or without a privilege, the database or a table.
  */
 export function isTemporary(error: unknown): boolean {
   const code = getDriverErrorCode(error);
@@ -152,6 +164,11 @@ export function describeDriverError(error: unknown): string {
  */
 export function isDataOrConstraintError(error: unknown): boolean {
   return hasRejectedStatement(error, /^(SQLITE_CONSTRAINT|2[23]...$)/);
+}
+
+/** Whether the database itself rejected a statement, for whatever reason: PostgreSQL has codes of five characters. */
+export function isRejectedStatement(error: unknown): boolean {
+  return hasRejectedStatement(error, /^(SQLITE_|[\dA-Z]{5}$)/);
 }
 
 /** Whether a statement references a missing row, or deletes a referenced one. */
