@@ -64,6 +64,8 @@ describe('a service process that is restarted', () => {
     const [, , authorization, address] = parseInitialKeyBanner(stdout)!;
     expect(key).toMatch(new RegExp(`^${PRODUCT.keyPrefixes[0]}_[A-Za-z0-9]{49}$`));
     expect(stdout.split(key)).toHaveLength(3);
+    // A file or a pipe gets no colors.
+    expect(stdout).not.toContain('\u001b');
     expect(address).toBe(`${first.url}/v1/categories`);
     const response = await sendRequest(address!, { headers: { authorization } });
     expect(response.status).toBe(200);

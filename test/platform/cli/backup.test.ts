@@ -125,6 +125,12 @@ describe('npm run backup', () => {
     expect(await listBackups()).toEqual([]);
   });
 
+  it('rejects a PostgreSQL database', async () => {
+    const result = await runCommand(main, [file], { DATABASE_URL: 'postgres://a@b/c' }, directory);
+    expect(result).toMatchObject({ code: 1, stderr: expect.stringContaining('pg_dump') as string });
+    expect(await listBackups()).toEqual([]);
+  });
+
   it('leaves no file after SIGTERM, and after SIGKILL none that blocks the next backup', async () => {
     await createSource();
     new Database(databaseFile).exec('DROP TABLE "categories"').close();

@@ -1,18 +1,28 @@
 import { main as check } from '../../../src/cli/check.js';
-import { main as health } from '../../../src/cli/health.js';
+import { getRelease } from '../../../src/platform/config/product.js';
+import { PRODUCT } from '../../../src/product.js';
 import { createDatabase, useApp } from '../support/app.js';
-import { type CommandResult, runCommand } from '../support/cli.js';
-import { DATABASE } from '../support/databases.js';
+import { type CommandResult, runCommand, spawnCommand } from '../support/cli.js';
+import { DATABASE, describeOnPostgres } from '../support/databases.js';
+import { listen } from '../support/server.js';
 
 const app = useApp();
 
 const runCheck = (env: NodeJS.ProcessEnv = {}): Promise<CommandResult> =>
   runCommand(check, [], { DATABASE_URL: app.databaseUrl, ...env });
 
-const runHealth = (port: string, ...args: string[]): Promise<CommandResult> =>
-  runCommand(health, args, { DATABASE_URL: app.databaseUrl, PORT: port });
+const failure = (message: string): CommandResult => ({
+  code: 1,
+  stdout: '',
+  stderr: expect.stringMatching(`^error: .*${message}`) as string,
+});
 
 describe('check', () => {
+  it('prints the version with --version', async () => {
+    const stdout = `${getRelease(PRODUCT)}\n`;
+    expect(await runCommand(check, ['--version'], {})).toEqual({ code: 0, stdout, stderr: '' });
+  });
+
   it('accepts a valid configuration and a database with the current schema', async () => {
     const stdout = 'The configuration and the database are valid.\n';
     expect(await runCheck()).toEqual({ code: 0, stdout, stderr: '' });
@@ -35,13 +45,35 @@ describe('check', () => {
   });
 });
 
+describeOnPostgres('check', () => {
+  it('rejects a database whose settings the service cannot work with', async () => {
+    const options = encodeURIComponent('-c default_transaction_isolation=serializable');
+    const result = await runCheck({ DATABASE_URL: `${app.databaseUrl}?options=${options}` });
+    expect(result).toEqual(failure('default_transaction_isolation'));
+  });
+});
+
+const runHealth = (url: string, args: string[], env: NodeJS.ProcessEnv = {}) =>
+  spawnCommand('health', args, { env: { PORT: new URL(url).port, ...env }, cwd: process.cwd() })
+    .result;
+
 describe('health', () => {
-  it('succeeds while the service responds, and fails if it does not', async () => {
-    const { port } = new URL(app.url);
-    for (const args of [[], ['--ready']])
-      expect(await runHealth(port, ...args)).toEqual({ code: 0, stdout: '', stderr: '' });
-    // The discard port, at which nothing listens.
-    const stderr = expect.stringMatching(/^error: /) as string;
-    expect(await runHealth('9')).toMatchObject({ code: 1, stderr });
+  const SUCCESS = { code: 0, stdout: '', stderr: '' };
+
+  it('succeeds while the service responds', async () => {
+    for (const args of [[], ['--ready']]) expect(await runHealth(app.url, args)).toEqual(SUCCESS);
+  });
+
+  it('fails if the service is not ready, only with --ready, or does not respond', async () => {
+    const server = await listen(({ url }, response) =>
+      response.writeHead(url === '/livez' ? 200 : 503).end(),
+    );
+    expect(await runHealth(server.url, [])).toEqual(SUCCESS);
+    expect(await runHealth(server.url, ['--ready'])).toEqual(failure('/readyz responds with 503'));
+    server.close();
+    for (const HOST of ['127.0.0.1', '::1'])
+      expect(await runHealth(server.url, [], { HOST })).toEqual(
+        failure(`connect E\\w+ ${HOST}:\\d+`),
+      );
   });
 });

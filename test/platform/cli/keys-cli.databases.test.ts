@@ -4,7 +4,8 @@ import { main as migrationsCommand } from '../../../src/cli/migrations.js';
 import type { ApiKey } from '../../../src/platform/auth/keys/api-key.entity.js';
 import { ApiKeysService } from '../../../src/platform/auth/keys/api-keys.service.js';
 import { createDatabase, startApp, useApp } from '../support/app.js';
-import { type CommandResult, runCommand } from '../support/cli.js';
+import { type CommandResult, runCommand, spawnCommand } from '../support/cli.js';
+import { DATABASE } from '../support/databases.js';
 import { CategoriesClient } from '../support/http-client.js';
 import { waitFor } from '../support/wait.js';
 import { PRODUCT } from '../../../src/product.js';
@@ -87,20 +88,26 @@ describe('keys create', () => {
     expect(await requestStatus(key)).toBe(200);
   });
 
-  it('migrates a new database, of which list reports that it has no keys', async () => {
+  it('migrates a new database, unlike list, which reports that it has no keys', async () => {
     const fresh = await createDatabase();
     const env = { DATABASE_URL: fresh.url };
+    const { stderr } = await runCommand(keysCommand, ['list'], env);
+    expect(stderr).toMatch(DATABASE === 'sqlite' ? /does not exist/ : /schema is outdated/);
     await runCommand(migrationsCommand, ['run'], env);
     expect((await runCommand(keysCommand, ['list'], env)).stdout).toBe('No API keys found.\n');
     await runCommand(migrationsCommand, ['revert'], env);
-    expect((await runCommand(keysCommand, ['create', 'first'], env)).stdout).toMatch(KEY_PATTERN);
+    // In a process of its own, which would log the migration.
+    const options = { env, cwd: process.cwd() };
+    expect((await spawnCommand('keys', ['create', 'first'], options).result).stdout).toMatch(
+      KEY_PATTERN,
+    );
     await fresh.drop();
   });
 });
 
 describe('keys list', () => {
   it('prints a row for each key, without keys, hashes or control characters', async () => {
-    const key = await createKey('list-revoked');
+    const key = await createKey('list-revoked', '--scope', 'write', 'read');
     const { id } = await findRecord(key);
     await keys.revoke(id);
     await keys.create('red\u001b[31m\u009b\u202e\u200b\nnext');
@@ -260,8 +267,8 @@ describe('keys', () => {
 describe('a database that keys cannot reach', () => {
   it('appears in the error without its password', async () => {
     const env = { DATABASE_URL: 'postgres://admin:hunter2@127.0.0.1:1/petstore' };
-    const result = await runCommand(keysCommand, ['list'], env);
-    expect(result).toEqual(failure(/^error: \S/));
+    const result = await spawnCommand('keys', ['list'], { env, cwd: process.cwd() }).result;
+    expect(result).toEqual(failure(/^error: .*ECONNREFUSED/));
     expect(result.stderr).not.toContain('hunter2');
   });
 });

@@ -156,6 +156,11 @@ describe('malformed HTTP', () => {
 type Conversation = [string, string, number[]];
 const CONVERSATIONS: Conversation[] = [
   ['100 headers', get(...emptyHeaders(97), CLOSE), [200]],
+  [
+    'an If-None-Match of 8,192 characters',
+    get(`If-None-Match: ${'a'.repeat(8_192)}`, CLOSE),
+    [200],
+  ],
   ['a Host with a port', withHost('Host: pet_store.example:8080'), [200]],
   ['a Host that is an IPv6 address', withHost('Host: [::1]:80'), [200]],
   ['HTTP/1.0 without a Host', write('GET /v1/categories HTTP/1.0', [KEY]), [200]],

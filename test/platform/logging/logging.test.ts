@@ -12,6 +12,7 @@ import { CategoriesModule } from '../../../src/modules/categories/categories.mod
 import { ApiKeysService } from '../../../src/platform/auth/keys/api-keys.service.js';
 import { loadConfig } from '../../../src/platform/config/config.js';
 import { Feature } from '../../../src/platform/feature.decorator.js';
+import { createLogger } from '../../../src/platform/logging/logger.js';
 import { createDatabase, type TestDatabase, toRoot } from '../support/app.js';
 import { captureOutput, runCommand } from '../support/cli.js';
 import { unknownKey } from '../support/fixtures.js';
@@ -143,6 +144,8 @@ describe('the log', () => {
       (text) => text.includes('retrying every 1000 ms'),
     );
     await app.close();
+    // An outage is logged, not each of its requests.
+    expect(getOutput()).not.toContain('Request failed');
     expectNoLeaks([bootstrap, password]);
   });
 
@@ -178,6 +181,23 @@ describe('the log', () => {
     expect(getLines(rejection!.headers['x-request-id'])).toMatchObject([{ status: 400 }]);
     expect(getOutput()).not.toContain('secret');
   });
+});
+
+describe('createLogger', () => {
+  it.each(['parameters', 'detail', 'body', 'input'])(
+    'omits the %s of an error, which may quote what a client sent',
+    (property) => {
+      const output = captureOutput('stderr');
+      for (const production of [true, false])
+        createLogger({ logLevel: 'info', product: PRODUCT, production }).error(
+          'Failed',
+          Object.assign(new Error('the cause'), { [property]: 'SECRET' }),
+        );
+      output.spy.mockRestore();
+      expect(output.text).toMatch(/the cause[^]*the cause/);
+      expect(output.text).not.toContain('SECRET');
+    },
+  );
 });
 
 /** Logs a line in the middle of a request. */
