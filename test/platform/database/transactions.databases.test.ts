@@ -157,16 +157,18 @@ async function disconnect({ queryRunner }: EntityManager): Promise<void> {
 }
 
 describeOnPostgres('DataSource.transaction on PostgreSQL', () => {
-  it.each([false, true])(
-    'says that a statement may have taken effect if its BEGIN was cancelled, before another: %s',
-    async (hasRecord) => {
+  it.each([
+    ['SELECT pg_cancel_backend(pg_backend_pid())', false],
+    ['SELECT 1 / 0', true],
+  ])(
+    'says that a statement may have taken effect if its BEGIN failed alone, as by %s, before another: %s',
+    async (failure, hasRecord) => {
       const { query } = Client.prototype;
       jest.spyOn(Client.prototype, 'query').mockImplementation(function (
         this: Client,
         ...[text, ...rest]: any[]
       ) {
-        const cancel = 'SELECT pg_cancel_backend(pg_backend_pid())';
-        return query.apply(this, [text === 'START TRANSACTION' ? cancel : text, ...rest] as never);
+        return query.apply(this, [text === 'START TRANSACTION' ? failure : text, ...rest] as never);
       });
       const insert = `INSERT INTO "categories" ("name") VALUES ('alone')`;
       const outcome = dataSource.transaction(async ({ queryRunner }) => {

@@ -85,15 +85,14 @@ function explain(error: unknown): unknown {
   // Node has an error for each address of a host, and none of their messages.
   if (error instanceof AggregateError) return error.errors[0];
   const { message, routine } = Object(getDriverError(error)) as DriverError;
-  const withMessage = (text: string) =>
-    Object.assign(new Error(text), { code: getDriverErrorCode(error) });
+  let text = message;
   if (routine === 'PreventCommandDuringRecovery')
-    return withMessage(
-      'The server is a standby: let DATABASE_URL name the primary, or all servers',
-    );
+    text = 'The server is a standby: let DATABASE_URL name the primary, or all servers';
   if (lacksPlatformTable(error))
-    return withMessage(`The database schema is outdated, or the role may not use it: ${message}`);
-  return error;
+    text = `The database schema is outdated, or the role may not use it: ${message}`;
+  return text === message
+    ? error
+    : Object.assign(new Error(text), { code: getDriverErrorCode(error) });
 }
 
 function isUnavailable(error: unknown): boolean {
