@@ -1,5 +1,5 @@
 import { setImmediate as turn } from 'node:timers/promises';
-import { type ObjectLiteral, QueryFailedError, type Repository } from 'typeorm';
+import type { ObjectLiteral, Repository } from 'typeorm';
 import { Deadline, withDeadline } from '../database/connection/deadline.js';
 import {
   DatabaseUnavailableError,
@@ -45,8 +45,6 @@ export class CreateQueue<Entity extends ObjectLiteral, Response> {
   private readonly waiting: Item<Response>[] = [];
   /** One batch at a time: on PostgreSQL others would wait for its commit, because each changes the table's revision. */
   private isRunning = false;
-  /** Whether the COMMIT, or a statement that is its own, may have been sent: what fails then may have been stored. */
-  private isCommitting = false;
   /** Whether the last look-up has found a record. */
   private expectsRecords = false;
 
@@ -81,17 +79,6 @@ export class CreateQueue<Entity extends ObjectLiteral, Response> {
     return withDeadline(promise, deadline);
   }
 
-  /** Whether a transaction failed because of its rows: nothing was stored, and the others may be. */
-  private isRejection(error: unknown): boolean {
-    if (error instanceof QueryFailedError) return isRejectedStatement(error);
-    if (error instanceof RowNotStoredError) return true;
-    return !(
-      this.isCommitting ||
-      error instanceof DatabaseUnavailableError ||
-      error instanceof TransactionConflictError
-    );
-  }
-
   private async run(): Promise<void> {
     await turn();
     while (this.waiting.length > 0) {
@@ -101,7 +88,7 @@ export class CreateQueue<Entity extends ObjectLiteral, Response> {
       try {
         await this.store(batch);
       } catch (error) {
-        if (!this.isRejection(error)) rejectAll(batch, error);
+        if (!isRejection(error)) rejectAll(batch, error);
         else if (batch.length === 1) await this.rejectRows(new Map([[batch[0]!, error]]));
         else await this.storeEach(await this.replayRecorded(batch));
       }
@@ -182,7 +169,7 @@ export class CreateQueue<Entity extends ObjectLiteral, Response> {
         this.storeAtSavepoints(items, beforeCommit),
       );
     } catch (error) {
-      if (this.isRejection(error)) await this.storeAlone(items);
+      if (isRejection(error)) await this.storeAlone(items);
       else rejectAll(items, error);
       return;
     }
@@ -209,7 +196,7 @@ export class CreateQueue<Entity extends ObjectLiteral, Response> {
           );
           responses.set(item, response!);
         } catch (error) {
-          if (!this.isRejection(error)) throw error;
+          if (!isRejection(error)) throw error;
           failures.set(item, error);
         }
       }
@@ -228,7 +215,7 @@ export class CreateQueue<Entity extends ObjectLiteral, Response> {
       try {
         await this.store([item]);
       } catch (error) {
-        if (this.isRejection(error)) failures.set(item, error);
+        if (isRejection(error)) failures.set(item, error);
         else item.reject(error);
       }
     } while (count < items.length && performance.now() < end);
@@ -270,19 +257,21 @@ export class CreateQueue<Entity extends ObjectLiteral, Response> {
     const stopTimer = this.metrics.batchDurations?.startTimer(labels);
     // The client of a row may have waited for a while: the batch has a deadline of its own.
     const deadline = new Deadline();
-    this.isCommitting = false;
     // A row can be stored after the deadline of its request, because the batch is committed if any client still waits.
     for (const item of items) item.deadline.mayTakeEffect = items.length > 1;
     const beforeCommit = (): void => {
       if (items.every((item) => item.deadline.remaining === 0)) throw deadline.expire();
       deadline.beforeCommit();
-      this.isCommitting = true;
       for (const item of items) item.deadline.mayTakeEffect = true;
     };
     try {
       return await withDeadline(run(beforeCommit), deadline);
     } catch (error) {
       for (const item of items) item.deadline.mayTakeEffect = false;
+      // After another error than the database's own, such as one of its protocol, the rows may have been stored.
+      const isRolledBack = error instanceof RowNotStoredError || isRejectedStatement(error);
+      if (deadline.mayTakeEffect && isRejection(error) && !isRolledBack)
+        throw new DatabaseUnavailableError(error, true);
       throw error;
     } finally {
       stopTimer?.();
@@ -292,6 +281,10 @@ export class CreateQueue<Entity extends ObjectLiteral, Response> {
 
 /** Whether the client still waits: once the deadline has passed, it has got a 503, and its row must not be stored. */
 const isAwaited = ({ deadline }: Item<never>): boolean => deadline.remaining > 0;
+
+/** Whether a transaction failed because of its rows, and not because the database did. */
+const isRejection = (error: unknown): boolean =>
+  !(error instanceof DatabaseUnavailableError || error instanceof TransactionConflictError);
 
 function rejectAll(items: Items<never>, error: unknown): void {
   for (const { reject } of items) reject(error);
