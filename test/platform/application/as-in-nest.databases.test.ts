@@ -25,10 +25,8 @@ import {
   Post,
   Query,
   RawBody,
-  Req,
   RequestMethod,
   ServiceUnavailableException,
-  Session,
   Sse,
   StreamableFile,
   UseFilters,
@@ -203,11 +201,6 @@ class NestController {
   @Sse('events')
   getEvents(): Observable<MessageEvent> {
     return of({ data: 'dog' });
-  }
-
-  @Get('session')
-  getSession(@Req() { cookies }: Request, @Session() session?: object): object {
-    return { cookies: typeof cookies, session: typeof session };
   }
 
   @Get('transaction')
@@ -515,12 +508,6 @@ describe('a DTO', () => {
       expect(response).toMatchObject({ status: 202, text: '{"isDate":true}' });
     }
     expect((await post('owners', '{"firstName":"Ann"}')).text).toBe('{}');
-  });
-});
-
-describe('sessions and cookies', () => {
-  it('require middleware, which main.ts does not set up', async () => {
-    expect((await get('session')).json()).toEqual({ cookies: 'undefined', session: 'undefined' });
   });
 });
 

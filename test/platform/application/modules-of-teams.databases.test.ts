@@ -93,7 +93,6 @@ class OrderEntity {
 class RunEntity {
   @IdColumn('pk_order_runs') id!: number;
   @Column('varchar', { length: 50 }) name!: string;
-  @Column('int') instances!: number;
 }
 
 class Order {
@@ -483,7 +482,7 @@ describe('a job', () => {
       async count(): Promise<void> {
         attempts++;
         await this.dataSource.transaction(async (manager) => {
-          await insertReturning(manager.getRepository(RunEntity), { name: 'today', instances: 1 });
+          await insertReturning(manager.getRepository(RunEntity), { name: 'today' });
         });
       }
     }

@@ -54,8 +54,7 @@ describeOnPostgres('check', () => {
 });
 
 const runHealth = (url: string, args: string[], env: NodeJS.ProcessEnv = {}) =>
-  spawnCommand('health', args, { env: { PORT: new URL(url).port, ...env }, cwd: process.cwd() })
-    .result;
+  spawnCommand('health', args, { env: { PORT: new URL(url).port, ...env } }).result;
 
 describe('health', () => {
   const SUCCESS = { code: 0, stdout: '', stderr: '' };

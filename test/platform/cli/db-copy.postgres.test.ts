@@ -5,15 +5,11 @@ import type { Client } from 'pg';
 import { PetsModule } from '../../../examples/petstore/pets/pets.module.js';
 import { StoreModule } from '../../../examples/petstore/store/store.module.js';
 import { copyDatabase, main } from '../../../src/cli/db-copy.js';
-import { collectSchema, createDataSource } from '../../../src/platform/application/data-source.js';
+import { main as migrations } from '../../../src/cli/migrations.js';
+import { createDataSource } from '../../../src/platform/application/data-source.js';
 import { PRODUCT } from '../../../src/product.js';
-import { FEATURES } from '../../../src/features.js';
 import { CategoriesModule } from '../../../src/modules/categories/categories.module.js';
 import { ApiKeysService } from '../../../src/platform/auth/keys/api-keys.service.js';
-import {
-  createServiceDataSource,
-  databaseOptions,
-} from '../../../src/platform/database/connection/create-data-source.js';
 import { createDatabase, startApp, type TestDatabase } from '../support/app.js';
 import { type CommandResult, runCommand, spawnCommand } from '../support/cli.js';
 import {
@@ -62,14 +58,8 @@ afterEach(async () => {
 });
 
 /** Creates the schema, like the first start of the service. */
-async function migrate({ config }: TestDatabase): Promise<void> {
-  const dataSource = await createDataSource(
-    { database: config, product: PRODUCT },
-    FEATURES,
-  ).initialize();
-  await dataSource.migrate();
-  await dataSource.destroy();
-}
+const migrate = ({ url }: TestDatabase): Promise<CommandResult> =>
+  runCommand(migrations, ['run'], { DATABASE_URL: url });
 
 /** Changes the source with plain SQL, bypassing the service. */
 function changeSource(sql: string): void {
@@ -156,11 +146,8 @@ describe('db:copy', () => {
     await before.stop();
 
     jest.spyOn(process.stdout, 'write').mockReturnValue(true);
-    const options = databaseOptions(
-      { database: target.config, product: PRODUCT },
-      collectSchema(EXAMPLES),
-    );
-    await createServiceDataSource(options).whileConnected((dataSource) =>
+    const config = { database: target.config, product: PRODUCT };
+    await createDataSource(config, EXAMPLES).whileConnected((dataSource) =>
       copyDatabase(file, dataSource),
     );
     jest.restoreAllMocks();

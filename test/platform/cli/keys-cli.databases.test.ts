@@ -97,10 +97,8 @@ describe('keys create', () => {
     expect((await runCommand(keysCommand, ['list'], env)).stdout).toBe('No API keys found.\n');
     await runCommand(migrationsCommand, ['revert'], env);
     // In a process of its own, which would log the migration.
-    const options = { env, cwd: process.cwd() };
-    expect((await spawnCommand('keys', ['create', 'first'], options).result).stdout).toMatch(
-      KEY_PATTERN,
-    );
+    const created = await spawnCommand('keys', ['create', 'first'], { env }).result;
+    expect(created.stdout).toMatch(KEY_PATTERN);
     await fresh.drop();
   });
 });
@@ -267,7 +265,7 @@ describe('keys', () => {
 describe('a database that keys cannot reach', () => {
   it('appears in the error without its password', async () => {
     const env = { DATABASE_URL: 'postgres://admin:hunter2@127.0.0.1:1/petstore' };
-    const result = await spawnCommand('keys', ['list'], { env, cwd: process.cwd() }).result;
+    const result = await spawnCommand('keys', ['list'], { env }).result;
     expect(result).toEqual(failure(/^error: .*ECONNREFUSED/));
     expect(result.stderr).not.toContain('hunter2');
   });

@@ -205,6 +205,7 @@ describe('POST /v1/categories', () => {
     ['a charset in quotes', CATEGORY, typed('APPLICATION/JSON;charset="UTF-8"')],
     ['identity', CATEGORY, encoded('identity')],
     ['gzip', gzipSync(CATEGORY), encoded('gzip')],
+    ['x-gzip', gzipSync(CATEGORY), encoded('x-gzip')],
     ['deflate', deflateSync(CATEGORY), encoded('deflate')],
     ['br', brotliCompressSync(CATEGORY), encoded('br')],
     ['as many bytes as allowed', padded(BODY_LIMIT), {}],
@@ -311,14 +312,14 @@ describe('a failing handler', () => {
 });
 
 describe('an exception with a status', () => {
-  it('keeps its message, and the headers of an ApiError', async () => {
+  it('keeps the headers of an ApiError', async () => {
     const response = await get('/v1/crash/503');
     expect(response).toBeError('SERVICE_UNAVAILABLE', 'Back soon.');
     expect(response.headers['retry-after']).toBe('7');
-    expect(await get('/v1/crash/404')).toBeError('NOT_FOUND', 'Toy 7 not found.');
   });
 
   it.each([
+    [404, 'NOT_FOUND', 'Toy 7 not found.'],
     [409, 'CONFLICT', 'The loan is closed.'],
     [410, 'RESOURCE_GONE', 'The book was sold.'],
     [418, 'I_M_A_TEAPOT', 'I am a teapot.'],

@@ -2,7 +2,7 @@ import { setImmediate } from 'node:timers/promises';
 import { type Config, loadConfig } from '../../../src/platform/config/config.js';
 import { HttpAdapter } from '../../../src/platform/http/server/http.adapter.js';
 import type { ServerTimeouts } from '../../../src/platform/http/server/server-options.js';
-import { createDatabase, startApp, type TestApp, type TestDatabase } from '../support/app.js';
+import { startApp, type TestApp } from '../support/app.js';
 import { type Category, sendRequest } from '../support/http-client.js';
 import { LoadGenerator } from '../support/load-generator.js';
 import { RawConnection, rawRequest } from '../support/raw-connection.js';
@@ -12,28 +12,23 @@ import { PRODUCT } from '../../../src/product.js';
 /** Longer than any pause of the test process. */
 const LONG_TIMEOUTS = { drainGracePeriod: 5_000, shutdown: 60_000 };
 
-let database: TestDatabase;
 let app: TestApp;
-beforeEach(async () => {
-  database = await createDatabase();
-});
-afterEach(async () => {
-  await app.stop();
-  await database.drop();
-});
+afterEach(() => app.stop());
 
 async function start(
   timeouts: Partial<ServerTimeouts>,
   config: Partial<Config> = {},
 ): Promise<void> {
   const adapter = new HttpAdapter({ ...loadConfig(PRODUCT, {}), ...config }, timeouts);
-  app = await startApp({ database, config, adapter });
+  app = await startApp({ config, adapter });
 }
 
-/** Starts the application again on the same database and lists the categories. */
+/** Lists the categories with another instance of the application on the same database. */
 async function getStoredCategories(): Promise<Category[]> {
-  app = await startApp({ database });
-  return app.categories.getAll();
+  const other = await startApp({ database: { config: app.config.database } });
+  const stored = await other.categories.getAll();
+  await other.stop();
+  return stored;
 }
 
 /** Waits without a timer, so that the caller continues before the timers of the shutdown. */

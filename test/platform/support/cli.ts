@@ -20,7 +20,7 @@ export interface RunningCommand {
 /** The complete environment of a command and its working directory, where it looks for `.env`. */
 interface SpawnOptions {
   readonly env: NodeJS.ProcessEnv;
-  readonly cwd: string;
+  readonly cwd?: string;
 }
 
 /** Records what this process prints, instead of printing it. */
@@ -88,10 +88,12 @@ export function startProgram(
 export function spawnCommand(
   name: string,
   args: readonly string[],
-  { env, cwd }: SpawnOptions,
+  { env, ...options }: SpawnOptions,
 ): RunningCommand {
   const script = getBuiltFile(`src/cli/${name}.js`);
   const fixture = getBuiltFile('test/platform/support/fixture.js');
-  const options = { env: { PATH: process.env['PATH'], ...env }, cwd };
-  return startProgram(process.execPath, ['--import', fixture, script, ...args], options);
+  return startProgram(process.execPath, ['--import', fixture, script, ...args], {
+    ...options,
+    env: { PATH: process.env['PATH'], ...env },
+  });
 }

@@ -90,17 +90,11 @@ export class CategoriesClient {
     return (await this.getAll()).map(({ name }) => name);
   }
 
-  private send(
-    method: string,
-    headers: Record<string, string>,
-    body?: string,
-  ): Promise<HttpResponse> {
-    return sendRequest(`${this.url}/v1/categories`, {
-      method,
-      headers: { authorization: `Bearer ${this.key}`, ...headers },
-      ...(body === undefined ? {} : { body }),
-      ...(this.agent === undefined ? {} : { agent: this.agent }),
-    });
+  private send(method: string, added: object, body?: string): Promise<HttpResponse> {
+    const headers = { authorization: `Bearer ${this.key}`, ...added };
+    const { agent } = this;
+    const options = { method, headers, ...(body && { body }), ...(agent && { agent }) };
+    return sendRequest(`${this.url}/v1/categories`, options);
   }
 }
 

@@ -25,15 +25,8 @@ export class MemoryLogger implements LoggerService {
 
   /** @returns the entries with this request id, as in the header `X-Request-Id` of a response */
   forRequest(requestId: string | string[] | undefined): LogEntry[] {
-    return this.entries.filter(({ values }) =>
-      values.some(
-        (value) =>
-          typeof value === 'object' &&
-          value !== null &&
-          'requestId' in value &&
-          value.requestId === requestId,
-      ),
-    );
+    const matches = (value: unknown): boolean => Object(value).requestId === requestId;
+    return this.entries.filter(({ values }) => values.some(matches));
   }
 
   private at(level: LogEntry['level']): (...values: unknown[]) => void {

@@ -72,6 +72,8 @@ const INVALID_URIS = ['javascript:alert(1)', 'http://', 'http://a b', 'http://a:
 const LONG_TEXT: Schema = { type: 'string', minLength: 5 };
 const POSITIVE: Schema = { type: 'integer', minimum: 1 };
 const NULLABLE_ENUM: Schema = { type: 'string', enum: ['a'], nullable: true };
+/** White space and control characters. */
+const BLANK = '\t \u0007\u007f\u0085\u00a0\u2028\u3000\ufeff';
 const NAME: Schema = { type: 'string', minLength: 2, maxLength: 20, notBlank: true };
 
 /** Schemas, and valid values on an edge that the OpenAPI document does not describe. */
@@ -111,7 +113,7 @@ const REJECTED: [string, Schema, ...unknown[]][] = [
   ['is missing', { type: 'boolean' }, undefined],
   ['must be one of 1, a, null', { enum: [1, 'a', null] }, '1', [1], { length: 1 }],
   ['must be 2 to 20 characters long', NAME, 'x', 'x'.repeat(21), '🪀'],
-  ['must not be blank', NAME, '   '],
+  ['must not be blank', NAME, ...Array.from(BLANK, (each) => each.repeat(2)), BLANK],
   ['must be a string', NAME, 1, null, {}],
   // Matching the pattern would never end.
   ['must be at most 9 characters long', BACKTRACKING, `${'a'.repeat(100)}!`],
@@ -313,6 +315,9 @@ describe('POST, PUT and PATCH with nested DTOs', () => {
     const type = 'application/merge-patch+json';
     expect((await feed().type(type).send('{}')).body).toEqual({ id: 7, isPatch: true });
     expect(await feed().type(type).send('{"a": 1}')).toBeError('VALIDATION_FAILED');
+    const unsupported = await feed().type('text/plain').send('a');
+    expect(unsupported).toBeError('UNSUPPORTED_MEDIA_TYPE');
+    expect(unsupported.headers['accept-patch']).toBe(`${type}, application/json`);
     const { paths } = await app.getDocument();
     const { parameters, requestBody } = paths['/zoos/{zooId}']!.patch!;
     expect(parameters).toMatchObject([{ name: 'zooId', schema: { type: 'string', example: '7' } }]);
