@@ -57,13 +57,9 @@ const runHealth = (url: string, args: string[], env: NodeJS.ProcessEnv = {}) =>
   spawnCommand('health', args, { env: { PORT: new URL(url).port, ...env } }).result;
 
 describe('health', () => {
-  const SUCCESS = { code: 0, stdout: '', stderr: '' };
-
-  it('succeeds while the service responds', async () => {
-    for (const args of [[], ['--ready']]) expect(await runHealth(app.url, args)).toEqual(SUCCESS);
-  });
-
   it('fails if the service is not ready, only with --ready, or does not respond', async () => {
+    const SUCCESS = { code: 0, stdout: '', stderr: '' };
+    for (const args of [[], ['--ready']]) expect(await runHealth(app.url, args)).toEqual(SUCCESS);
     const server = await listen(({ url }, response) =>
       response.writeHead(url === '/livez' ? 200 : 503).end(),
     );

@@ -7,7 +7,7 @@ import type { ErrorCode } from '../../../src/platform/errors/error-codes.js';
 import { IdempotencyRecord } from '../../../src/platform/idempotency/idempotency-record.entity.js';
 import { useApp } from '../support/app.js';
 import { insertRow } from '../support/fixtures.js';
-import { type HttpResponse, sendRequest } from '../support/http-client.js';
+import type { HttpResponse } from '../support/http-client.js';
 
 /** More than the limit of a JSON body. */
 const IMAGE_LIMIT = 1_000_000;
@@ -23,14 +23,8 @@ const GZIP = { 'Content-Encoding': 'gzip' };
 const TOO_LARGE = Buffer.alloc(IMAGE_LIMIT + 1);
 
 const upload = (body: Buffer | string, headers: object = {}): Promise<HttpResponse> =>
-  sendRequest(`${app.url}${path}/uploadImage`, {
-    method: 'POST',
-    headers: {
-      Authorization: `Bearer ${app.key}`,
-      'Content-Type': 'application/octet-stream',
-      ...(headers === CHUNKED ? {} : { 'Content-Length': Buffer.byteLength(body) }),
-      ...headers,
-    },
+  app.send('POST', `${path}/uploadImage`, {
+    headers: { 'content-type': 'application/octet-stream', ...headers },
     body,
   });
 
@@ -52,10 +46,10 @@ describe('POST /v1/pets/{petId}/uploadImage', () => {
     ['a larger body', TOO_LARGE, {}, 'PAYLOAD_TOO_LARGE', /larger than 1000000 bytes/],
     ['a larger chunked body', TOO_LARGE, CHUNKED, 'PAYLOAD_TOO_LARGE', /larger than 1000000 bytes/],
     ['a body larger after decompression', gzipSync(TOO_LARGE), GZIP, 'PAYLOAD_TOO_LARGE', /larger/],
-    ['another media type', '{}', { 'Content-Type': '' }, 'UNSUPPORTED_MEDIA_TYPE', /octet-stream/],
+    ['another media type', '{}', { 'content-type': '' }, 'UNSUPPORTED_MEDIA_TYPE', /octet-stream/],
     ['an empty body in gzip', gzipSync(''), GZIP, 'VALIDATION_FAILED', /^request body is required/],
     ['an invalid encoding', 'no', GZIP, 'BAD_REQUEST', /^The body is not valid gzip\.$/],
-    ['a body without a key', TOO_LARGE, { Authorization: '' }, 'UNAUTHORIZED', /key/],
+    ['a body without a key', TOO_LARGE, { authorization: '' }, 'UNAUTHORIZED', /key/],
   ])('rejects %s', async (_name, body, headers, code, message) => {
     expect(await upload(body, headers)).toBeError(code, message);
   });

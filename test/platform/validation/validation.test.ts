@@ -24,6 +24,7 @@ const ONE = Object.assign([1], {
 /** A body that counts the work of its validation. */
 class Box {
   @Property({ enum: ONE, optional: true }) one?: number;
+  @Property({ type: 'array', items: { enum: ONE }, optional: true }) ones?: number[];
   @Property({ type: () => Box, optional: true }) inner?: Box;
   @Property({ type: 'array', items: { type: () => Box }, optional: true }) list?: Box[];
   @Property({ type: 'array', items: { type: () => Box }, maxItems: 3, optional: true })
@@ -87,6 +88,7 @@ describe('an invalid body', () => {
     ['names to escape', toJson('list', `[${repeat(20, () => toJson('\u0001'.repeat(200), '1'))}]`)],
     ['too many items', toJson('some', `[${repeat(33_000, () => '{}')}]`)],
     ['invalid items', toJson('list', `[${repeat(10_000, () => '{"one":2}')}]`)],
+    ['invalid numbers', toJson('ones', `[${repeat(10_000, () => '2')}]`)],
     ['items of another type', toJson('list', `[${repeat(10_000, () => '1')}]`)],
     ['depth', '{"inner":'.repeat(28) + toJson('one', '2') + '}'.repeat(28)],
     ['invalid values of a map', toJson('map', `{${repeat(9_000, (index) => `"${index}":{}`)}}`)],
