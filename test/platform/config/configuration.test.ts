@@ -48,7 +48,8 @@ const sqlite = (file: string) => ({ database: { type: 'sqlite', file } }) as con
 const postgres = (url: string) => ({ database: { type: 'postgres', url } }) as const;
 
 describe('loadConfig', () => {
-  it('treats an empty variable as unset', () => {
+  it('returns a frozen object, and treats an empty variable as unset', () => {
+    expect(Object.isFrozen(loadConfig(PRODUCT, {}))).toBe(true);
     expect(loadConfig(PRODUCT, Object.fromEntries(NAMES.map((name) => [name, ''])))).toEqual(
       loadConfig(PRODUCT, {}),
     );
