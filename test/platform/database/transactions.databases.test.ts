@@ -163,6 +163,7 @@ describeOnPostgres('DataSource.transaction on PostgreSQL', () => {
   ])(
     'says that a statement may have taken effect if its BEGIN failed alone, as by %s, before another: %s',
     async (failure, hasRecord) => {
+      // oxlint-disable-next-line unbound-method -- called with the client below
       const { query } = Client.prototype;
       jest.spyOn(Client.prototype, 'query').mockImplementation(function (
         this: Client,

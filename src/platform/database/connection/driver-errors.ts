@@ -80,19 +80,17 @@ export function translateDriverError(error: unknown, isCommit = false): unknown 
   return new DatabaseUnavailableError(error, isCommit && hasUnknownOutcome(error));
 }
 
-/** Returns an error that an operator understands, with the code of the driver. */
+/** Returns the error of a standby, or of a schema without a table of the platform, in words of an operator. */
 function explain(error: unknown): unknown {
   // Node has an error for each address of a host, and none of their messages.
   if (error instanceof AggregateError) return error.errors[0];
   const { message, routine } = Object(getDriverError(error)) as DriverError;
-  let text = message;
-  if (routine === 'PreventCommandDuringRecovery')
-    text = 'The server is a standby: let DATABASE_URL name the primary, or all servers';
-  if (lacksPlatformTable(error))
-    text = `The database schema is outdated, or the role may not use it: ${message}`;
-  return text === message
-    ? error
-    : Object.assign(new Error(text), { code: getDriverErrorCode(error) });
+  const isStandby = routine === 'PreventCommandDuringRecovery';
+  if (!isStandby && !lacksPlatformTable(error)) return error;
+  const text = isStandby
+    ? 'The server is a standby: let DATABASE_URL name the primary, or all servers'
+    : `The database schema is outdated, or the role may not use it: ${message}`;
+  return Object.assign(new Error(text), { code: getDriverErrorCode(error) });
 }
 
 function isUnavailable(error: unknown): boolean {
@@ -135,7 +133,8 @@ export function getDriverError(error: unknown): unknown {
 
 /** Returns the driver's code of an error, such as `SQLITE_FULL` or `57P01`; empty if it has none. */
 export function getDriverErrorCode(error: unknown): string {
-  return String((Object(getDriverError(error)) as DriverError).code ?? '');
+  const { code = '' } = Object(getDriverError(error)) as { code?: unknown };
+  return String(code);
 }
 
 /**
