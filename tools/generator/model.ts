@@ -3,7 +3,7 @@
 export const METHODS = ['get', 'put', 'post', 'patch', 'delete'] as const;
 export type Method = (typeof METHODS)[number];
 
-/** Stops the run with the problems of a contract, one a line. */
+/** Stops the run with the problems of a contract, one on each line. */
 export class ContractError extends Error {
   constructor(problems: readonly string[]) {
     const more = problems.length > 10 ? [`… and ${problems.length - 10} more`] : [];
@@ -162,7 +162,7 @@ export interface Column {
   readonly property: string;
   /** The name in the database. */
   readonly column: string;
-  /** The schema with the widest limits of all bodies. */
+  /** The schema of the property in all bodies: where their limits differ, the widest. */
   schema: Schema;
   /** Whether the TypeScript types of bodies and responses differ. */
   isMixed: boolean;

@@ -2,7 +2,7 @@ import type { DataSource } from 'typeorm';
 import { withDeadline } from '../database/connection/deadline.js';
 import { type IdempotencyKey, toKeyId } from './idempotency-key.decorator.js';
 
-/** When the latest request with each key ends, for each database. */
+/** For each database and Idempotency-Key, a promise that settles when the latest request with the key ends. */
 const turns = new WeakMap<DataSource, Map<string, Promise<unknown>>>();
 
 /**

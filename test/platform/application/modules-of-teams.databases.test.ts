@@ -269,7 +269,7 @@ const send = (
   key = app.key,
 ): Promise<HttpResponse> => app.send(method, `/v1/orders${path}`, { key, ...(body && { body }) });
 
-describe('a module with rows of API keys', () => {
+describe('a module whose rows belong to API keys', () => {
   const app = useApp({
     features: [OrdersModule],
     environment: { ORDERS_WEBHOOK_SECRET: SECRET },
@@ -298,7 +298,7 @@ describe('a module with rows of API keys', () => {
       expect((await send(app, 'DELETE', `/${id}`, undefined, key)).status).toBe(204);
   });
 
-  it('marks rows as deleted, and accepts their names again', async () => {
+  it('marks rows as deleted, and accepts new rows with their names', async () => {
     const id = await create('dog');
     expect(await send(app, 'POST', '', { name: 'dog' })).toBeError(
       'ALREADY_EXISTS',

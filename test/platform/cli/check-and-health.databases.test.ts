@@ -57,7 +57,7 @@ const runHealth = (url: string, args: string[], env: NodeJS.ProcessEnv = {}) =>
   spawnCommand('health', args, { env: { PORT: new URL(url).port, ...env } }).result;
 
 describe('health', () => {
-  it('fails if the service is not ready, only with --ready, or does not respond', async () => {
+  it('fails if the service does not respond and, only with --ready, if it is not ready', async () => {
     const SUCCESS = { code: 0, stdout: '', stderr: '' };
     for (const args of [[], ['--ready']]) expect(await runHealth(app.url, args)).toEqual(SUCCESS);
     const server = await listen(({ url }, response) =>

@@ -162,7 +162,7 @@ describe('keys rotate', () => {
     for (const each of [old, key]) expect(await requestStatus(each)).toBe(200);
   });
 
-  it('keeps the expiry of a key that is earlier than the overlap', async () => {
+  it('does not extend a key that expires before the overlap ends', async () => {
     const old = await createKey('short', '--expires-in', '1d');
     const { id, expiresAt } = await findRecord(old);
     expect((await run('rotate', String(id), '--overlap', '7d')).code).toBe(0);

@@ -524,7 +524,7 @@ describeOnPostgres('GET /v1/categories', () => {
     expect(await latter).toEqual(['dog']);
   });
 
-  it('caches lists and first pages with the revision of their rows, not one before it', async () => {
+  it('caches a list or first page with the revision at which its rows were read, not an earlier one', async () => {
     const { app: nest, dataSource } = await start();
     const repository = dataSource.getRepository(CategoryEntity);
     const send = dataSource.query.bind(dataSource);

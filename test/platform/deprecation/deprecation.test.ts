@@ -21,7 +21,7 @@ describe('a deprecated operation', () => {
     ['501 before the sunset', SUNSET_INSTANT - 1, 'NOT_IMPLEMENTED'],
     ['410 from the sunset on', SUNSET_INSTANT, 'GONE'],
   ] as const)(
-    'returns %s, with its dates, unlike other operations, and 401 without a key',
+    'returns %s, with its dates, which other operations lack, and 401 without a key',
     async (_when, time, code) => {
       setSystemTime(time);
       const path = '/v1/stubs/deprecated/any%20thing?x=y';

@@ -70,7 +70,7 @@ describe('POST /v1/pets/{petId}/uploadImage', () => {
     }
   });
 
-  it('keeps the limit and the media type of other operations', async () => {
+  it('does not change the limit or the media type of other operations', async () => {
     const send = (type: string, body: string): Test =>
       app.http().post('/v1/pets').auth(app.key, { type: 'bearer' }).type(type).send(body);
     expect(await send('application/octet-stream', '{}')).toBeError('UNSUPPORTED_MEDIA_TYPE');

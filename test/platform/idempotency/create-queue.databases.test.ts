@@ -408,7 +408,7 @@ describe('a batch that fails with an error that is not of the database', () => {
 });
 
 describe('repeated create requests', () => {
-  it('return the recorded responses beside new requests', async () => {
+  it('return their recorded responses in one batch with new requests', async () => {
     const keys = createKeys(100);
     const first = await create(keys);
     for (let storm = 0; storm < 3; storm++) {

@@ -180,7 +180,7 @@ const getRepeated = ({ status, text, headers }: HttpResponse): object => ({
   replacedBy: headers['x-replaced-by'],
 });
 
-it('documents, exposes and sends the headers of one operation', async () => {
+it('sends the headers that an operation declares, documents them, and lets browsers read them', async () => {
   const { id } = (await app.categories.create('for sale')).json<{ id: number }>();
   const { headers, text } = await app.send('POST', `/v1/categories/${id}/exchange`, {
     headers: { origin: 'https://app.example' },
@@ -206,7 +206,7 @@ describe.each([
   ['exchange', 'NOT_FOR_SALE'],
   ['exchange-checked', 'VALIDATION_FAILED'],
 ])('an action with an Idempotency-Key and a rule: %s', (name, code) => {
-  it('repeats its response although its success breaks its rule', async () => {
+  it('repeats its response although the changed row no longer meets the rule', async () => {
     const { id } = (await app.categories.create('for sale')).json<{ id: number }>();
     const key = randomUUID();
     const first = await post(`/categories/${id}/${name}`, key);

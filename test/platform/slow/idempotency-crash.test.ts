@@ -28,7 +28,7 @@ async function create(url: string): Promise<[number, unknown]> {
 }
 
 describe('a create request that is repeated after a crash between its row and its record', () => {
-  it('creates one category, with the record in the transaction of the row', async () => {
+  it('creates one category, because row and record share a transaction', async () => {
     const file = join(services.directory, 'petstore.sqlite');
     const DATABASE_URL = `sqlite:${file}`;
     const NODE_OPTIONS = `--import=data:text/javascript,${encodeURIComponent(CRASH)}`;

@@ -101,7 +101,7 @@ hasCommit.describe('a new instance beside one of the previous release', () => {
       ['former', 'current'],
       ['current', 'former'],
     ] as const)(
-      'lists what both create and replication changes, if the %s one starts before the %s one',
+      'lists rows that either release creates or replication changes: the %s one starts before the %s one',
       async (first, second) => {
         const instances = [await start(first), await start(second)];
         const expected: string[] = [];

@@ -98,7 +98,7 @@ afterEach(async () => {
 });
 
 requires('nginx', hasNginx).describe('two processes behind nginx', () => {
-  it('lose no request, no create and no change of the list in a rolling restart under load', async () => {
+  it('lose no request, no create and no change in the list during a rolling restart under load', async () => {
     const load = new LoadGenerator(BOOTSTRAP_KEY);
     load.start(url, { writers: 8, readers: 8, pause: 20 });
     try {

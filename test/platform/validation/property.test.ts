@@ -309,7 +309,7 @@ describe('POST, PUT and PATCH with nested DTOs', () => {
     expect(await send('put', {})).toBeError('VALIDATION_FAILED', 'the body must be an array.');
   });
 
-  it('accepts a missing body if it is optional, and documents the id as its decorator says', async () => {
+  it('accepts a missing body if it is optional, and documents the path parameter as it is declared', async () => {
     const feed = () => app.http().patch('/v1/zoos/7').auth(app.key, { type: 'bearer' });
     expect((await feed()).body).toEqual({ id: 7, isPatch: false });
     const type = 'application/merge-patch+json';
@@ -336,7 +336,7 @@ describe('POST, PUT and PATCH with nested DTOs', () => {
     expect(await send('patch', patch)).toBeError('VALIDATION_FAILED', `${message}.`);
   });
 
-  it('accepts merge patches of objects, maps and unions, removes nulls, and sets no defaults', async () => {
+  it('accepts merge patches of objects, maps and unions: null removes a property, and no default is set', async () => {
     for (const body of [{}, { cat: null, byName: null, parts: null }, { parts: [{ boss: CAT }] }])
       expect((await send('patch', body)).body).toEqual(body);
     const patch = {

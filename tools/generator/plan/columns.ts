@@ -20,7 +20,7 @@ import {
 } from '../names.js';
 import { isSameType } from '../types.js';
 
-/** Keeps names of constraints, which include the table, within the 63 bytes of PostgreSQL. */
+/** The longest name of a column: that of a constraint has the table, too, and at most 63 bytes on PostgreSQL. */
 const MAX_NAME_LENGTH = 28;
 
 /** System columns of PostgreSQL and SQLite, and the columns of the platform. */

@@ -1,4 +1,4 @@
-/** Plans how operations use the resources. An operation that the rule does not cover is a stub with a reason. */
+/** Plans how operations use the resources. What the rule in rule.ts does not cover becomes a stub, and the report says why. */
 import {
   type Column,
   type Contract,

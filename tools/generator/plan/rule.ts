@@ -113,7 +113,7 @@ export function planResources(
   return resources;
 }
 
-/** Returns the class by which a `GET` shows what a `POST` creates, or the reason why there is none. */
+/** Returns the class of the body of the `GET` that returns what a `POST` creates, or the reason why there is none. */
 function findShown(
   post: Operation,
   operations: readonly Operation[],

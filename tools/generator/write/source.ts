@@ -65,7 +65,7 @@ export function comment(text: string): string {
     : `/**\n${lines.map((line) => ` * ${line}`.trimEnd()).join('\n')}\n */`;
 }
 
-/** Returns a schema as the argument of `@Property`, with classes as functions. */
+/** Converts a schema to the argument of `@Property`. A class becomes a function that returns it: `() => Pet`. */
 export function toOptions(schema: Schema & Partial<Property>): object {
   const { name: _name, required, class: dto, unique: _u, references: _r, ...own } = schema;
   const { items, additionalProperties, anyOf, ...rest } = own;

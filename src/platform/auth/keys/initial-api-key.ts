@@ -6,8 +6,8 @@ import { getRoutes } from '../../http/server/unmatched-routes.js';
 import { ApiKeysService } from './api-keys.service.js';
 
 /**
- * Prints at startup a new API key if none exists, otherwise the command that creates one. In production, where output is
- * stored, no key is printed: the log has the command if none exists.
+ * Prints a new API key at the first start, and later the command that creates another. In production, where output is
+ * stored, no key is printed: if there is none, the log has the command.
  */
 export async function createInitialApiKey(
   app: INestApplication,

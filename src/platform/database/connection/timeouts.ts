@@ -13,15 +13,15 @@ export const CONNECT_TIMEOUT_MS = 2_000;
 export const CANCEL_TIMEOUT_MS = 200;
 
 /**
- * How long a transaction may take, or hold its connection to PostgreSQL, before it is rolled back, and how long a statement
- * waits for the write lock of another process on SQLite. On PostgreSQL, a statement is a transaction, too.
+ * How long a transaction, or on PostgreSQL a single statement, may take before it is rolled back. On SQLite also how long a
+ * statement waits for the write lock of another process.
  */
 export const TRANSACTION_TIMEOUT_MS = 2_000;
 
 /** How long the rows of a long list may be read on PostgreSQL, whose dead rows are kept meanwhile. */
 export const SNAPSHOT_TIMEOUT_MS = 30_000;
 
-/** How long a request waits for an operation, such as the look-up of its key, or a list: the other timeouts can add up. */
+/** How long a request waits for one operation, such as the look-up of its API key: its other timeouts can add up to more. */
 export const OPERATION_TIMEOUT_MS = 2_300;
 
 /** How long a request waits for all of its operations. The rest is for an event loop that is busy. */
@@ -37,9 +37,9 @@ export function createTransactionTimeoutError(): DatabaseUnavailableError {
 }
 
 /**
- * Runs a statement or a transaction, and repeats it if another is in its way: while another process holds the write lock of
- * a SQLite file, and at most twice if PostgreSQL has rolled it back. Unlike SQLite's own `busy_timeout`, the delays do not
- * block the event loop. They are random, so that transactions that have met do not meet again.
+ * Runs a statement or a transaction, and repeats it after a conflict with another. SQLite: until another process releases
+ * the write lock. PostgreSQL: at most twice after a rollback. Unlike those of SQLite's `busy_timeout`, the delays do not
+ * block the event loop. They are random, so that two transactions do not conflict again.
  */
 export async function repeatOnConflict<T>(run: () => Promise<T>): Promise<T> {
   const deadline = performance.now() + TRANSACTION_TIMEOUT_MS;

@@ -60,7 +60,7 @@ export interface Paging {
   readonly total?: number | undefined;
 }
 
-/** Which rows one statement reads, and what it reads besides. */
+/** The rows that one statement reads, and whether it also reads their revision or their total. */
 interface RowRange {
   readonly limit: number;
   readonly after?: Id | undefined;

@@ -28,7 +28,7 @@ export class BodyTooLargeError extends Error {
 /** A representation of the response (RFC 9110, section 3.2). */
 interface Representation {
   readonly body: Buffer;
-  /** The body as it is sent: a string of one character for each byte, if there are few. */
+  /** The body as it is sent: a small one as a string with one character for each byte. */
   readonly sent: string | Buffer;
   readonly etag: string;
   readonly encoding?: string | undefined;
@@ -43,7 +43,7 @@ export type PageParameter = Readonly<Record<string, number | string>>;
  * `CacheInterceptor`; the adapter sends it without a stream.
  */
 export class CachedJsonResponse extends StreamableFile {
-  /** Whether a cache holds it, not only the connections that read it. */
+  /** Whether a cache holds it; otherwise only the responses that are being sent do. */
   isCached = false;
   private gzipped: Promise<Representation> | undefined;
 

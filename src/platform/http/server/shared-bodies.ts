@@ -9,7 +9,7 @@ const LARGE = 64 * 1024;
 interface SharedBody {
   /** The bytes of all its representations, at most. */
   readonly bytes: number;
-  /** If false, the body has been superseded, and is in memory only for the connections that still read it. */
+  /** Whether the cache holds the body; otherwise a newer one has replaced it, and only responses being sent need it. */
   readonly isCached: boolean;
 }
 

@@ -15,7 +15,7 @@ export interface JsonBodyOptions {
 }
 
 /**
- * Passes a body that `@Body` cannot describe to a handler, such as an array of DTOs, and declares it in the OpenAPI
+ * Gives a handler a body that `@Body` cannot describe, such as an array of DTOs, and declares it in the OpenAPI
  * document.
  *
  * @throws {ApiError} VALIDATION_FAILED if it is invalid

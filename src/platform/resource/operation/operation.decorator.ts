@@ -57,9 +57,9 @@ export interface OperationOptions {
   /** Whether the operation returns a `CachedJsonResponse`, of all rows or of a page. */
   readonly list?: 'whole' | 'pages';
   /**
-   * The URL of the created resource, for the `Location` header: relative to the URL of the request (RFC 9110, section
-   * 10.2.2), so that it is valid behind a proxy that adds a path prefix, and with a property of the resource in braces,
-   * such as `pets/{id}` for `POST /v1/pets`, or `pets/{data.id}` if the response has the resource in `data`.
+   * The `Location` of the created resource, with a property of the response in braces: `pets/{id}` for `POST /v1/pets`, or
+   * `pets/{data.id}` if the response has the resource in `data`. It is relative to the URL of the request (RFC 9110, section
+   * 10.2.2), so that it is valid behind a proxy that adds a path prefix.
    */
   readonly location?: string;
   /** Headers of the successful response, by their names. Pages of `CORS_ORIGINS` may read them. */
