@@ -1,6 +1,6 @@
 /**
  * Counts the lines of each folder, and fails if one is above its limit: a commit that raises a limit says what the lines
- * are for. Images, snapshots and generated files do not count.
+ * are for. Images, snapshots and generated files do not count, such as the table of variables, which grows in a fork.
  */
 import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
@@ -28,12 +28,12 @@ const LIMITS = new Map(
     'tools/generator/': 5650,
     'tools/openapi/': 1210,
     'tools/bench/': 1100,
-    'docs/': 2050,
+    'docs/': 2010,
     'deploy/': 1265,
     'examples/': 1260,
   }),
 );
-const NOT_COUNTED = /\.(png|snap|d\.ts)$|^tools\/bench\/RESULTS\.md$/;
+const NOT_COUNTED = /\.(png|snap|d\.ts)$|^tools\/bench\/RESULTS\.md$|^docs\/configuration\.md$/;
 
 const findFolder = (file) =>
   [...LIMITS.keys()]
