@@ -119,6 +119,14 @@ describe('updateReturning', () => {
     expect(await updateReturning(cages, { id }, { label: undefined })).toEqual(updated);
   });
 
+  it.each([{}, { id: undefined }, { id: 1, room: undefined }])(
+    'rejects criteria that would select other rows: %p',
+    async (criteria) => {
+      const update = updateReturning(cages, criteria, { weight: 1 });
+      await expect(update).rejects.toThrow('lacks criteria');
+    },
+  );
+
   it('updates only a row that meets every criterion', async () => {
     const { id } = await cages.save(newCage());
     const update = (room: string[], weight: number): Promise<CageEntity | undefined> =>
