@@ -8,7 +8,7 @@ import {
 } from '../../../src/platform/database/statements/columns.js';
 import { PRODUCT } from '../../../src/product.js';
 
-/** Returns a key that nobody has, but with a valid checksum, so that it is looked up. */
+/** Returns a key that does not exist, with a valid checksum, so that it is looked up in the database. */
 export const unknownKey = (): string => generateKey(PRODUCT.keyPrefixes[0]);
 
 /** The number of values generated so far. */
