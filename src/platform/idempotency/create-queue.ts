@@ -12,9 +12,9 @@ import type { InsertRow } from '../database/statements/statement-parts.js';
 import { requestContext } from '../logging/logger.js';
 import type { DatabaseMetrics } from '../metrics/database-metrics.js';
 import { CreateStatements, type NewRow, RowNotStoredError } from './create-statements.js';
-import { type IdempotencyKey, toKeyId } from './idempotency-key.decorator.js';
+import type { IdempotencyKey } from './idempotency-key.decorator.js';
 import { IdempotencyRecord } from './idempotency-record.entity.js';
-import { findRecords, isRecordCollision, replay, toRecord } from './idempotency-records.js';
+import { findRecords, isRecordCollision, replay } from './idempotency-records.js';
 
 /** The largest batch: beyond it, the cost of an fsync per row is already negligible. */
 const MAX_BATCH_SIZE = 500;
@@ -112,28 +112,17 @@ export class CreateQueue<Entity extends ObjectLiteral, Response> {
   }
 
   /**
-   * Stores the rows of requests, all or none. Of those with the same key, the first one is stored, and the others get its
-   * response.
+   * Stores the rows of requests, all or none.
    *
-   * @throws {unknown} the error of a row that the database rejects, or of the database
+   * @throws {unknown} the error of a row that the database rejects, such as a second one with the same key; or of the database
    */
   private async store(batch: Items<Response>): Promise<void> {
     const items = batch.filter(isAwaited);
     if (items.length === 0) return;
-    const groups = [
-      ...Map.groupBy(items, (item) => (item.key ? toKeyId(item.key) : item)).values(),
-    ];
     const responses = await this.commit(items, (beforeCommit) =>
-      this.statements.store(
-        groups.map(([first]) => first!),
-        beforeCommit,
-      ),
+      this.statements.store(items, beforeCommit),
     );
-    for (const [index, [first, ...copies]] of groups.entries()) {
-      const response = responses[index]!;
-      first!.resolve(response);
-      if (copies.length > 0) void replayAll(copies, () => toRecord(first!.key!, response));
-    }
+    for (const [index, { resolve }] of items.entries()) resolve(responses[index]!);
   }
 
   /** Replays the responses of requests whose keys have records, and returns the other requests. */
@@ -142,14 +131,11 @@ export class CreateQueue<Entity extends ObjectLiteral, Response> {
     if (keys.every((key) => key === undefined)) return items;
     try {
       const found = await withDeadline(findRecords(this.repository.manager, keys));
-      const records = new Map(items.map((item, index) => [item, found[index]]));
-      void replayAll(
-        items.filter((item) => records.get(item)),
-        (item) => records.get(item)!,
-      );
-      const others = items.filter((item) => !records.get(item));
-      this.expectsRecords = others.length < items.length;
-      return others;
+      const records = new Map<Item<Response>, IdempotencyRecord>();
+      for (const [index, record] of found.entries()) if (record) records.set(items[index]!, record);
+      void replayAll(records);
+      this.expectsRecords = records.size > 0;
+      return items.filter((item) => !records.has(item));
     } catch (error) {
       rejectAll(items, error);
       return [];
@@ -292,12 +278,11 @@ function rejectAll(items: Items<never>, error: unknown): void {
 
 /** Replays recorded responses, each in a turn of the event loop: most of their time is that of the responses. */
 async function replayAll<Response>(
-  items: Items<Response>,
-  getRecord: (item: Item<Response>) => IdempotencyRecord,
+  records: ReadonlyMap<Item<Response>, IdempotencyRecord>,
 ): Promise<void> {
-  for (const item of items) {
+  for (const [item, record] of records) {
     try {
-      item.resolve(replay(item.key!, getRecord(item)) as Response);
+      item.resolve(replay(item.key!, record) as Response);
     } catch (error) {
       item.reject(error);
     }

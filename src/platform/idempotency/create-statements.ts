@@ -90,6 +90,7 @@ export class CreateStatements<Entity extends ObjectLiteral, Response> {
       stored.map(({ id }) => id),
     );
     const records = rows.flatMap(({ key }, index) => (key ? toRecord(key, responses[index]) : []));
+    if (records.length === 0) return responses;
     // Two statements that insert records in the same order never deadlock.
     records.sort((a, b) => a.apiKeyId - b.apiKeyId || (a.key < b.key ? -1 : 1));
     await insertRecords(manager, records);
@@ -111,9 +112,9 @@ export class CreateStatements<Entity extends ObjectLiteral, Response> {
     return rows.map(({ row }, index) => {
       const entity: Record<string, unknown> = {};
       for (const { propertyName, isPrimary, isGenerated, transformer } of columns) {
-        const isAssigned = isPrimary && isGenerated;
-        const value: unknown = isAssigned ? ids[index] : (row[propertyName] ?? null);
-        entity[propertyName] = transformer === undefined ? value : roundTrip(transformer, value);
+        const value: unknown = row[propertyName] ?? null;
+        if (isPrimary && isGenerated) entity[propertyName] = ids[index];
+        else entity[propertyName] = transformer ? roundTrip(transformer, value) : value;
       }
       return this.toResponse(entity as Entity);
     });

@@ -106,14 +106,13 @@ export function replay(key: IdempotencyKey, { fingerprint, response }: Idempoten
 }
 
 /**
- * Inserts records, if there are any, with one statement: TypeORM's query builder would take the time of another one. On
+ * Inserts records with one statement: TypeORM's query builder would take the time of another one. On
  * PostgreSQL it is sent with the end of the transaction or of its savepoint, which fails if a key has a record already.
  */
 export async function insertRecords(
   manager: EntityManager,
   records: readonly IdempotencyRecord[],
 ): Promise<void> {
-  if (records.length === 0) return;
   const { sql, values } = buildInsert(manager.getRepository(IdempotencyRecord), records);
   await (manager.queryRunner as ServiceQueryRunner).queryWithNext(sql, values);
 }
