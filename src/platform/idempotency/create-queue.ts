@@ -16,11 +16,11 @@ import type { IdempotencyKey } from './idempotency-key.decorator.js';
 import { IdempotencyRecord } from './idempotency-record.entity.js';
 import { findRecords, isRecordCollision, replay } from './idempotency-records.js';
 
-/** The largest batch: beyond it, the cost of an fsync per row is already negligible. */
-const MAX_BATCH_SIZE = 500;
-
-/** The largest number of parameters of a statement of SQLite; PostgreSQL allows twice as many. */
-const MAX_PARAMETERS = 32_766;
+/**
+ * The largest batch: beyond it, the cost of an fsync per row is already negligible. A statement of PostgreSQL may have
+ * 65,535 parameters: those of 327 columns.
+ */
+const MAX_BATCH_SIZE = 200;
 
 /** How long the rows of a rejected batch are stored one by one before those that have arrived since, in milliseconds. */
 const BUDGET_MS = 1_000;
@@ -82,27 +82,23 @@ export class CreateQueue<Entity extends ObjectLiteral, Response> {
   private async run(): Promise<void> {
     await turn();
     while (this.waiting.length > 0) {
-      const waiting = this.takeBatch();
+      const waiting = this.waiting.splice(0, MAX_BATCH_SIZE);
       // While many clients repeat requests, one look-up is cheaper than a rejected batch.
       const batch = this.expectsRecords ? await this.replayRecorded(waiting) : waiting;
-      try {
-        await this.store(batch);
-      } catch (error) {
-        if (!isRejection(error)) rejectAll(batch, error);
-        else if (batch.length === 1) await this.rejectRows(new Map([[batch[0]!, error]]));
-        else await this.storeEach(await this.replayRecorded(batch));
-      }
+      await this.storeAccepted(batch);
     }
     this.isRunning = false;
   }
 
-  /** Removes the first requests from the queue, and returns those whose clients still wait. */
-  private takeBatch(): Items<Response> {
-    const { manager, metadata } = this.repository;
-    const records = manager.dataSource.getMetadata(IdempotencyRecord);
-    const columns = metadata.columns.length + records.columns.length;
-    const size = Math.min(MAX_BATCH_SIZE, Math.floor(MAX_PARAMETERS / columns));
-    return this.waiting.splice(0, size).filter(isAwaited);
+  /** Stores the rows of requests, and if the database rejects them, those that it accepts. */
+  private async storeAccepted(batch: Items<Response>): Promise<void> {
+    try {
+      await this.store(batch);
+    } catch (error) {
+      if (!isRejection(error)) rejectAll(batch, error);
+      else if (batch.length === 1) await this.rejectRows(new Map([[batch[0]!, error]]));
+      else await this.storeEach(await this.replayRecorded(batch));
+    }
   }
 
   /** Returns requests whose rows were not stored to the front of the queue. */
@@ -155,9 +151,9 @@ export class CreateQueue<Entity extends ObjectLiteral, Response> {
         this.storeAtSavepoints(items, beforeCommit),
       );
     } catch (error) {
-      if (isRejection(error)) await this.storeAlone(items);
-      else rejectAll(items, error);
-      return;
+      if (!isRejection(error)) return rejectAll(items, error);
+      // One of the rows undoes the whole transaction.
+      return this.storeAlone(items);
     }
     const { responses, failures } = outcome;
     this.putBack(items.slice(responses.size + failures.size));
@@ -191,22 +187,13 @@ export class CreateQueue<Entity extends ObjectLiteral, Response> {
     });
   }
 
-  /** Stores rows with a commit for each, because one of them undoes the whole transaction. */
+  /** Stores rows with a commit for each. After a second, the rows that are left return to the front of the queue. */
   private async storeAlone(items: Items<Response>): Promise<void> {
     const end = performance.now() + BUDGET_MS;
-    const failures = new Map<Item<Response>, unknown>();
-    let count = 0;
-    do {
-      const item = items[count++]!;
-      try {
-        await this.store([item]);
-      } catch (error) {
-        if (isRejection(error)) failures.set(item, error);
-        else item.reject(error);
-      }
-    } while (count < items.length && performance.now() < end);
-    this.putBack(items.slice(count));
-    await this.rejectRows(failures);
+    for (const [index, item] of items.entries()) {
+      if (performance.now() > end) return this.putBack(items.slice(index));
+      await this.storeAccepted([item]);
+    }
   }
 
   /**

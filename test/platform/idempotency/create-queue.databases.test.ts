@@ -84,7 +84,7 @@ const create = (keys: ReturnType<typeof createKeys>): Promise<Category[]> =>
 describe('concurrent create requests', () => {
   it.each([
     ['one INSERT', 40, [40]],
-    ['batches of at most 500 rows', 1_001, [500, 500, 1]],
+    ['batches of at most 200 rows', 401, [200, 200, 1]],
   ])('share %s, in order of arrival', async (_label, count, sizes) => {
     const inserts = recordStatements(app.dataSource, INSERT_QUERY);
     const bodies = newCategories(count);
@@ -121,11 +121,11 @@ describe('concurrent create requests', () => {
 describe('a batch with a row that the database rejects', () => {
   it.each([
     [0, false],
-    [250, true],
-    [499, false],
-  ])('stores the others: row %i of 500, with keys: %s', async (position, isKeyed) => {
+    [100, true],
+    [199, false],
+  ])('stores the others: row %i of 200, with keys: %s', async (position, isKeyed) => {
     await rejectName('duplicate');
-    const names = newCategories(499).map(({ name }) => name);
+    const names = newCategories(199).map(({ name }) => name);
     const batch = names.toSpliced(position, 0, 'duplicate');
     const created = await createAll(batch, isKeyed);
     expect(created.map(({ status }) => status)).toEqual(
