@@ -1,3 +1,4 @@
+import { isUtf8 } from 'node:buffer';
 import type { Transform } from 'node:stream';
 import { createBrotliDecompress, createGunzip, createInflate } from 'node:zlib';
 import {
@@ -13,11 +14,13 @@ import { CONFIG, type Config } from '../../config/config.js';
 import { ApiError } from '../../errors/api-error.js';
 import type { ErrorCode } from '../../errors/error-codes.js';
 import { AcceptBinaryBody, MERGE_PATCH_CONTENT_TYPE } from './accepted-body.js';
-import { parseJson } from './parsed-body.js';
 import { SlowBodyCheck } from './slow-body-check.js';
 
 /** How long a body may take to arrive before it counts as slow, in milliseconds. */
 const SLOW_BODY_MS = 100;
+
+/** The maximum nesting of arrays and objects, so that recursive functions do not exceed the stack. */
+const MAX_DEPTH = 32;
 
 const CONTENT_TYPES = ['application/json'];
 const PATCH_CONTENT_TYPES = [MERGE_PATCH_CONTENT_TYPE, ...CONTENT_TYPES];
@@ -105,6 +108,29 @@ function readBody(request: Request, limit: number, invalid: ErrorCode): Promise<
       })
       .on('end', () => resolve(Buffer.concat(chunks)));
   });
+}
+
+/** Parses JSON in UTF-8. @throws {ApiError} MALFORMED_JSON, or VALIDATION_FAILED if it is nested too deeply */
+function parseJson(bytes: Buffer): unknown {
+  if (!isUtf8(bytes)) throw new ApiError('MALFORMED_JSON', 'The body is not valid UTF-8.');
+  let value: unknown;
+  try {
+    // JSON.parse rejects a byte order mark.
+    value = JSON.parse(bytes.toString().replace(/^\ufeff/, ''));
+  } catch {
+    throw new ApiError('MALFORMED_JSON', 'The body is not valid JSON.');
+  }
+  if (exceedsDepth(value, MAX_DEPTH))
+    throw new ApiError('VALIDATION_FAILED', `JSON nesting depth exceeds ${MAX_DEPTH}.`);
+  return value;
+}
+
+function exceedsDepth(value: unknown, depth: number): boolean {
+  return (
+    typeof value === 'object' &&
+    value !== null &&
+    (depth === 0 || Object.values(value).some((inner) => exceedsDepth(inner, depth - 1)))
+  );
 }
 
 /** RFC 9112, section 6.3: a request has a body if it declares its length. */
