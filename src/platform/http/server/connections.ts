@@ -11,12 +11,7 @@ export interface Connection extends Socket {
   sharedBodies: SharedBodies;
 }
 
-/** Whether no request is in flight and the last response has left the process. */
-export function isIdle({ latestResponse }: Connection): boolean {
-  return latestResponse === undefined || isDone(latestResponse);
-}
-
-/** Whether a response has left the process, or never will. */
-export function isDone({ writableFinished, destroyed }: ServerResponse): boolean {
-  return writableFinished || destroyed;
+/** Whether no request is in flight, and the last response has left the process, or never will. */
+export function isIdle({ latestResponse: response }: Connection): boolean {
+  return response === undefined || response.writableFinished || response.destroyed;
 }

@@ -11,7 +11,7 @@ import { ApiError } from '../../errors/api-error.js';
 import type { ErrorCode } from '../../errors/error-codes.js';
 import { respondWithError } from '../responses/error.filter.js';
 import { defaultHeaders } from '../responses/default-headers.js';
-import { type Connection, isDone, isIdle } from './connections.js';
+import { type Connection, isIdle } from './connections.js';
 import { createMessageClasses } from './message-classes.js';
 import { getRequestId, validateRequestHead } from './request-head.js';
 import type { ResponseListener } from './request-info.js';
@@ -120,8 +120,7 @@ export class HttpServer {
       // What follows on the connection cannot be trusted.
       response.shouldKeepAlive = false;
       respondWithError(rejection, response);
-    } else if (latestResponse === undefined || isDone(latestResponse))
-      this.handle(request, response);
+    } else if (latestResponse?.closed !== false) this.handle(request, response);
     // Pipelined requests are handled in turn: a client that reads no response has only one in memory.
     else latestResponse.once('close', () => this.handle(request, response));
   }
@@ -156,7 +155,7 @@ export class HttpServer {
     const lastComplete = latest?.req.complete === true ? latest : previous;
     if (error.code === 'ECONNRESET' || !connection.writable) {
       connection.destroy();
-    } else if (lastComplete !== undefined && !isDone(lastComplete)) {
+    } else if (lastComplete?.closed === false) {
       // The client would take an error for the response to an earlier one of its pipelined requests.
       lastComplete.shouldKeepAlive = false;
       lastComplete.once('close', () => connection.destroySoon());
