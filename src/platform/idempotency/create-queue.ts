@@ -8,7 +8,7 @@ import {
   TransactionConflictError,
 } from '../database/connection/driver-errors.js';
 import { getDialect } from '../database/connection/service-data-source.js';
-import type { InsertRow } from '../database/statements/statement-parts.js';
+import { type InsertRow, toNewRow } from '../database/statements/statement-parts.js';
 import { requestContext } from '../logging/logger.js';
 import type { DatabaseMetrics } from '../metrics/database-metrics.js';
 import { CreateStatements, type NewRow, RowNotStoredError } from './create-statements.js';
@@ -68,9 +68,9 @@ export class CreateQueue<Entity extends ObjectLiteral, Response> {
    */
   async add(row: InsertRow<Entity>, key?: IdempotencyKey): Promise<Response> {
     const deadline = new Deadline();
-    const newRow = this.statements.toNewRow(row, key);
+    const newRow = toNewRow(this.repository, row);
     const { promise, resolve, reject } = Promise.withResolvers<Response>();
-    this.waiting.push({ ...newRow, deadline, resolve, reject });
+    this.waiting.push({ row: newRow, key, deadline, resolve, reject });
     if (!this.isRunning) {
       this.isRunning = true;
       // Several requests share the work: its log lines have the id of none.

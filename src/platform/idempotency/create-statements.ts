@@ -2,13 +2,7 @@ import type { EntityManager, ObjectLiteral, Repository, ValueTransformer } from 
 import { ApplyValueTransformers } from 'typeorm/util/ApplyValueTransformers.js';
 import type { Dialect } from '../database/connection/dialect.js';
 import { getDialect } from '../database/connection/service-data-source.js';
-import { assignId } from '../database/statements/columns.js';
-import {
-  buildInsert,
-  type InsertRow,
-  requireColumns,
-  type Statement,
-} from '../database/statements/statement-parts.js';
+import { buildInsert, type Statement } from '../database/statements/statement-parts.js';
 import type { IdempotencyKey } from './idempotency-key.decorator.js';
 import { insertRecords, toRecord } from './idempotency-records.js';
 
@@ -36,20 +30,6 @@ export class CreateStatements<Entity extends ObjectLiteral, Response> {
   }
 
   /**
-   * Returns a row to insert, with its id if the service or the client assigns it.
-   *
-   * @throws {TypeError} if a value of the row has no column
-   */
-  toNewRow(values: InsertRow<Entity>, key: IdempotencyKey | undefined): NewRow {
-    requireColumns(this.repository, values);
-    const row = assignId(this.repository.metadata, values);
-    const newRow = { row, key };
-    // One statement commits a row before it is converted, which must not fail then.
-    if (key === undefined && this.dialect.toCompleteInsert) this.toResponses([newRow], [0]);
-    return newRow;
-  }
-
-  /**
    * Stores rows, all or none, and returns their responses in the same order.
    *
    * @param beforeCommit to be called before the statement that stores the rows; it throws if no client waits for them
@@ -63,6 +43,8 @@ export class CreateStatements<Entity extends ObjectLiteral, Response> {
         beforeCommit();
         return responses;
       });
+    // The rows are committed before they are converted, which must not fail then.
+    this.toResponses(rows, Array<number>(rows.length).fill(0));
     // A transaction would take another round trip, while others wait for the revision of the table.
     beforeCommit();
     if (rows.length === 1) return this.insert(manager, rows);

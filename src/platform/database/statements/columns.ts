@@ -3,8 +3,6 @@ import { randomInt } from 'node:crypto';
 import { applyDecorators } from '@nestjs/common';
 import {
   Check,
-  type EntityMetadata,
-  type ObjectLiteral,
   PrimaryColumn,
   type QueryRunner,
   type TableColumnOptions,
@@ -12,9 +10,7 @@ import {
   VersionColumn as TypeOrmVersionColumn,
 } from 'typeorm';
 import { MAX_ID } from '../../config/max-id.js';
-import { ApiError } from '../../errors/api-error.js';
 import { getDialect } from '../connection/service-data-source.js';
-import { createUuid } from './uuid.js';
 
 const UUID_LENGTH = 36;
 
@@ -58,7 +54,7 @@ export interface IdOptions {
 }
 
 /** The metadata key of the {@link IdOptions} of an entity. */
-const ID_OPTIONS = 'platform:id';
+export const ID_OPTIONS = 'platform:id';
 
 /**
  * Declares the id of an entity, in a property named `id`. What the database or the service assigns is ascending and never
@@ -101,28 +97,6 @@ export function idColumn(
   if (type !== 'integer') return { ...common, type: 'varchar', length: String(length), collation };
   if (byClient) return { ...common, type: 'bigint' };
   return { ...common, type: generatedIdType, isGenerated: true, generationStrategy: 'increment' };
-}
-
-/**
- * Returns a row to insert: with its version, with the id that the client or the service assigns, and without any other.
- *
- * @throws {ApiError} VALIDATION_FAILED if the path of a URL cannot have the id of a client (RFC 3986, section 5.2.4)
- */
-export function assignId<Row extends ObjectLiteral>(
-  { target, versionColumn: version }: EntityMetadata,
-  row: Row,
-): Row {
-  const options = Reflect.getMetadata(ID_OPTIONS, target) as IdOptions | undefined;
-  const { type = 'integer', byClient = type === 'text' } = options ?? {};
-  const versioned = version === undefined ? row : { ...row, version: createVersion() };
-  if (['', '.', '..'].includes(row['id']))
-    throw new ApiError(
-      'VALIDATION_FAILED',
-      'The id must not be empty, . or .., because of its URL.',
-    );
-  if (byClient) return versioned;
-  if (type === 'uuid') return { ...versioned, id: createUuid() };
-  return row['id'] === undefined ? versioned : { ...versioned, id: undefined };
 }
 
 /** The maximum of a version, that of its column. */

@@ -2,18 +2,18 @@
 import type { ObjectLiteral, Repository } from 'typeorm';
 import { Deadline, withDeadline } from '../connection/deadline.js';
 import { getDialect, readRows } from '../connection/service-data-source.js';
-import { assignId, createVersion } from './columns.js';
+import { createVersion } from './columns.js';
 import {
   buildInsert,
   type Criteria,
   getColumn,
-  requireColumns,
   type InsertRow,
   selectColumns,
   type Statement,
   StatementParameters,
   toConditions,
   toEntities,
+  toNewRow,
 } from './statement-parts.js';
 
 /** The new values of a row. Undefined leaves a property unchanged. */
@@ -54,8 +54,7 @@ export async function insertReturning<Entity extends ObjectLiteral>(
   repository: Repository<Entity>,
   row: InsertRow<Entity>,
 ): Promise<Entity> {
-  requireColumns(repository, row);
-  const insert = buildInsert(repository, [assignId(repository.metadata, row)]);
+  const insert = buildInsert(repository, [toNewRow(repository, row)]);
   return (await runReturning(repository, insert))!;
 }
 

@@ -1,7 +1,10 @@
 /** Builds statements that TypeORM's query builder cannot express or runs too slowly. */
 import type { DataSource, EntityMetadata, ObjectLiteral, Repository } from 'typeorm';
 import type { ColumnMetadata } from 'typeorm/metadata/ColumnMetadata.js';
+import { ApiError } from '../../errors/api-error.js';
 import { getDialect } from '../connection/service-data-source.js';
+import { createVersion, ID_OPTIONS, type IdOptions } from './columns.js';
+import { createUuid } from './uuid.js';
 
 /** The column types whose values the drivers return as they are. */
 const PLAIN_TYPES = new Set<unknown>(['varchar', 'text', 'integer', 'double precision']);
@@ -72,6 +75,31 @@ export class StatementParameters {
 /** @throws {TypeError} if a value of a row has no column: it would be lost */
 export function requireColumns(repository: Repository<ObjectLiteral>, row: ObjectLiteral): void {
   for (const property in row) if (row[property] !== undefined) getColumn(repository, property);
+}
+
+/**
+ * Returns a row to insert: with its version, with the id that the client or the service assigns, and without any other.
+ *
+ * @throws {TypeError} if a value has no column
+ * @throws {ApiError} VALIDATION_FAILED if the path of a URL cannot have the id of a client (RFC 3986, section 5.2.4)
+ */
+export function toNewRow(
+  repository: Repository<ObjectLiteral>,
+  values: ObjectLiteral,
+): ObjectLiteral {
+  requireColumns(repository, values);
+  const { target, versionColumn } = repository.metadata;
+  const options = Reflect.getMetadata(ID_OPTIONS, target) as IdOptions | undefined;
+  const { type = 'integer', byClient = type === 'text' } = options ?? {};
+  if (['', '.', '..'].includes(values['id']))
+    throw new ApiError(
+      'VALIDATION_FAILED',
+      'The id must not be empty, . or .., because of its URL.',
+    );
+  const row = { ...values };
+  if (versionColumn !== undefined) row['version'] = createVersion();
+  if (!byClient) row['id'] = type === 'uuid' ? createUuid() : undefined;
+  return row;
 }
 
 /** The text of a statement, and the values of its placeholders. */
