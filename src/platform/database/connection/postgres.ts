@@ -11,7 +11,6 @@ import type { IsolationLevel } from 'typeorm/driver/types/IsolationLevel.js';
 import { splitHosts } from '../../config/uri.js';
 import { StartupError } from '../../errors/startup-error.js';
 import type { DatabaseMetrics } from '../../metrics/database-metrics.js';
-import { withDeadline } from './deadline.js';
 import type { Dialect } from './dialect.js';
 import {
   DatabaseUnavailableError,
@@ -34,7 +33,8 @@ import {
   repeatOnConflict,
   SNAPSHOT_TIMEOUT_MS,
   TRANSACTION_TIMEOUT_MS,
-} from './timeouts.js';
+  withDeadline,
+} from './deadline.js';
 
 const DIALECT: Dialect = {
   generatedIdType: 'bigint',
@@ -230,8 +230,8 @@ export class PostgresDataSource extends ServiceDataSource {
     });
   }
 
-  protected newQueryRunner(reads: boolean): ServiceQueryRunner {
-    return new PgQueryRunner(this, reads);
+  createQueryRunner(mode: ReplicationMode = 'master'): ServiceQueryRunner {
+    return new PgQueryRunner(this, mode === 'slave');
   }
 
   protected changeSchema(
@@ -269,6 +269,7 @@ class PgEntityManager extends EntityManager {
  */
 export class PgQueryRunner extends PostgresQueryRunner {
   declare dataSource: PostgresDataSource;
+  declare protected databaseConnection: PgClient | undefined;
   private timer: NodeJS.Timeout | undefined;
   /** Set once the time is up; resolves when the connection is closed. */
   private closing: Promise<void> | undefined;
@@ -289,10 +290,11 @@ export class PgQueryRunner extends PostgresQueryRunner {
     mode: ReplicationMode = reads ? 'slave' : 'master',
   ) {
     super(dataSource.driver, mode);
+    Object.assign(this, { manager: dataSource.createEntityManager(this) });
   }
 
   override async connect(): Promise<PgClient> {
-    if (this.client !== undefined) return this.client;
+    if (this.databaseConnection !== undefined) return this.databaseConnection;
     const client: PgClient = await super.connect().catch((error: unknown) => {
       throw this.dataSource.translateError(error, { isConnecting: true });
     });
@@ -314,14 +316,18 @@ export class PgQueryRunner extends PostgresQueryRunner {
         if (query === 'COMMIT' && this.hasFailed)
           throw new Error('A statement of the transaction has failed: it cannot be committed');
         const result: unknown = await this.send(query, parameters, useStructuredResult);
-        if (this.client?.isUnconfirmed) throw this.dataSource.report(createUnconfirmedError());
+        if (this.databaseConnection?.isUnconfirmed)
+          throw this.dataSource.report(createUnconfirmedError());
         if (query.startsWith('ROLLBACK')) this.hasFailed = false;
         return result;
       } catch (error) {
         this.hasFailed = this.isTransactionActive;
         // The connection would stay read-only, at a standby, or unconfirmed.
-        if (getDriverErrorCode(error) === READ_ONLY_TRANSACTION || this.client?.isUnconfirmed)
-          void this.client?.end();
+        if (
+          getDriverErrorCode(error) === READ_ONLY_TRANSACTION ||
+          this.databaseConnection?.isUnconfirmed
+        )
+          void this.databaseConnection?.end();
         const isCommit = this.isTransactionActive ? query === 'COMMIT' : !this.reads;
         throw this.dataSource.translateError(error, { isCommit });
       }
@@ -336,10 +342,6 @@ export class PgQueryRunner extends PostgresQueryRunner {
    */
   async queryWithNext(query: string, parameters?: unknown[]): Promise<void> {
     this.held.push([query, parameters]);
-  }
-
-  private get client(): PgClient | undefined {
-    return this.databaseConnection as PgClient | undefined;
   }
 
   override async release(): Promise<void> {

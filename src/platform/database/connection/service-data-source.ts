@@ -76,7 +76,7 @@ export async function readRows<Row>(
  * at once. What differs between the databases is in `sqlite.ts` and `postgres.ts`.
  */
 export abstract class ServiceDataSource extends DataSource {
-  /** Whether the timeouts of requests apply (see timeouts.ts). */
+  /** Whether the timeouts of requests apply (see deadline.ts). */
   servesRequests = false;
   abstract readonly dialect: Dialect;
   private readonly errorListeners: ((error: unknown) => void)[] = [];
@@ -116,8 +116,8 @@ export abstract class ServiceDataSource extends DataSource {
   /** Adds what only a database of this kind can measure. */
   abstract addMetrics(metrics: DatabaseMetrics): void;
 
-  /** @param reads whether the statements outside of transactions change nothing */
-  protected abstract newQueryRunner(reads: boolean): ServiceQueryRunner;
+  /** @param mode `slave` for statements that change nothing, as TypeORM creates the runners of its SELECTs */
+  abstract override createQueryRunner(mode?: ReplicationMode): ServiceQueryRunner;
 
   /** Runs migrations in one transaction, and returns them. If several processes do so at once, the others wait for one. */
   protected abstract changeSchema(
@@ -169,12 +169,6 @@ export abstract class ServiceDataSource extends DataSource {
     } finally {
       await this.destroy();
     }
-  }
-
-  /** @param mode `slave` for statements that change nothing, as TypeORM creates the runners of its SELECTs */
-  override createQueryRunner(mode: ReplicationMode = 'master'): QueryRunner {
-    const queryRunner = this.newQueryRunner(mode === 'slave');
-    return Object.assign(queryRunner, { manager: this.createEntityManager(queryRunner) });
   }
 
   /**

@@ -7,6 +7,7 @@ import type { BetterSqlite3DataSourceOptions } from 'typeorm/driver/better-sqlit
 import type { BetterSqlite3Driver } from 'typeorm/driver/better-sqlite3/BetterSqlite3Driver.js';
 import { BetterSqlite3QueryRunner } from 'typeorm/driver/better-sqlite3/BetterSqlite3QueryRunner.js';
 import type { IsolationLevel } from 'typeorm/driver/types/IsolationLevel.js';
+import type { ReplicationMode } from 'typeorm/driver/types/ReplicationMode.js';
 import type { DatabaseMetrics } from '../../metrics/database-metrics.js';
 import type { Dialect } from './dialect.js';
 import { DatabaseUnavailableError } from './driver-errors.js';
@@ -20,7 +21,7 @@ import {
   createTransactionTimeoutError,
   repeatOnConflict,
   TRANSACTION_TIMEOUT_MS,
-} from './timeouts.js';
+} from './deadline.js';
 
 const DIALECT: Dialect = {
   generatedIdType: 'integer',
@@ -148,8 +149,8 @@ export class SqliteDataSource extends ServiceDataSource {
     metrics.observeFiles(this.options.database);
   }
 
-  protected newQueryRunner(reads: boolean): ServiceQueryRunner {
-    return new SqliteQueryRunner(this, reads);
+  createQueryRunner(mode: ReplicationMode = 'master'): ServiceQueryRunner {
+    return new SqliteQueryRunner(this, mode === 'slave');
   }
 
   protected async changeSchema(
@@ -204,7 +205,8 @@ export class SqliteQueryRunner extends BetterSqlite3QueryRunner {
   ) {
     super(dataSource.driver);
     // TypeORM, which has a single runner, caches prepared statements in it.
-    Object.assign(this, { stmtCache: dataSource.statements });
+    const stmtCache = dataSource.statements;
+    Object.assign(this, { stmtCache, manager: dataSource.createEntityManager(this) });
   }
 
   override async query(
