@@ -12,9 +12,9 @@ import { type InsertRow, toNewRow } from '../database/statements/statement-parts
 import { requestContext } from '../logging/logger.js';
 import type { DatabaseMetrics } from '../metrics/database-metrics.js';
 import { CreateStatements, type NewRow, RowNotStoredError } from './create-statements.js';
-import type { IdempotencyKey } from './idempotency-key.decorator.js';
+import { type IdempotencyKey, toKeyId } from './idempotency-key.decorator.js';
 import { IdempotencyRecord } from './idempotency-record.entity.js';
-import { findRecords, isRecordCollision, replay } from './idempotency-records.js';
+import { findRecords, isRecordCollision, replay, toRecord } from './idempotency-records.js';
 
 /**
  * The largest batch: beyond it, the cost of an fsync per row is already negligible. A statement of PostgreSQL may have
@@ -108,17 +108,27 @@ export class CreateQueue<Entity extends ObjectLiteral, Response> {
   }
 
   /**
-   * Stores the rows of requests, all or none.
+   * Stores the rows of requests, all or none. Of those with the same key, the first one is stored, and the others get its
+   * response.
    *
-   * @throws {unknown} the error of a row that the database rejects, such as a second one with the same key; or of the database
+   * @throws {unknown} the error of a row that the database rejects, or of the database
    */
   private async store(batch: Items<Response>): Promise<void> {
     const items = batch.filter(isAwaited);
     if (items.length === 0) return;
+    const groups = [
+      ...Map.groupBy(items, (item) => (item.key ? toKeyId(item.key) : item)).values(),
+    ];
+    const firsts = groups.map(([first]) => first!);
     const responses = await this.commit(items, (beforeCommit) =>
-      this.statements.store(items, beforeCommit),
+      this.statements.store(firsts, beforeCommit),
     );
-    for (const [index, { resolve }] of items.entries()) resolve(responses[index]!);
+    for (const [index, [first, ...copies]] of groups.entries()) {
+      first!.resolve(responses[index]!);
+      if (copies.length === 0) continue;
+      const record = toRecord(first!.key!, responses[index]);
+      void replayAll(new Map(copies.map((copy) => [copy, record])));
+    }
   }
 
   /** Replays the responses of requests whose keys have records, and returns the other requests. */

@@ -2,7 +2,7 @@ import type { EntityManager, ObjectLiteral, Repository, ValueTransformer } from 
 import { ApplyValueTransformers } from 'typeorm/util/ApplyValueTransformers.js';
 import type { Dialect } from '../database/connection/dialect.js';
 import { getDialect } from '../database/connection/service-data-source.js';
-import { buildInsert, type Statement } from '../database/statements/statement-parts.js';
+import { buildInsert } from '../database/statements/statement-parts.js';
 import type { IdempotencyKey } from './idempotency-key.decorator.js';
 import { insertRecords, toRecord } from './idempotency-records.js';
 
@@ -48,7 +48,7 @@ export class CreateStatements<Entity extends ObjectLiteral, Response> {
     // A transaction would take another round trip, while others wait for the revision of the table.
     beforeCommit();
     if (rows.length === 1) return this.insert(manager, rows);
-    const { sql, values } = this.buildInsert(rows);
+    const { sql, values } = buildInsert(this.repository, rows.map(toRow));
     const [{ ids }]: [{ ids: (number | string)[] }] = await manager.query(
       toCompleteInsert(sql, rows.length),
       values,
@@ -63,7 +63,7 @@ export class CreateStatements<Entity extends ObjectLiteral, Response> {
    * @throws {RowNotStoredError}
    */
   async insert(manager: EntityManager, rows: readonly NewRow[]): Promise<Response[]> {
-    const { sql, values } = this.buildInsert(rows);
+    const { sql, values } = buildInsert(this.repository, rows.map(toRow));
     const stored: { id: number | string }[] = await manager.query(`${sql} RETURNING "id"`, values);
     if (stored.length < rows.length)
       throw new RowNotStoredError(`${stored.length} of ${rows.length} rows were stored`);
@@ -77,13 +77,6 @@ export class CreateStatements<Entity extends ObjectLiteral, Response> {
     records.sort((a, b) => a.apiKeyId - b.apiKeyId || (a.key < b.key ? -1 : 1));
     await insertRecords(manager, records);
     return responses;
-  }
-
-  private buildInsert(rows: readonly NewRow[]): Statement {
-    return buildInsert(
-      this.repository,
-      rows.map(({ row }) => row),
-    );
   }
 
   /** Converts rows as they will be read, with their ids if the database assigns them. */
@@ -102,6 +95,8 @@ export class CreateStatements<Entity extends ObjectLiteral, Response> {
     });
   }
 }
+
+const toRow = ({ row }: NewRow): ObjectLiteral => row;
 
 /** Returns a value as it will be read after it was stored. */
 const roundTrip = (transformer: ValueTransformer | ValueTransformer[], value: unknown): unknown =>
