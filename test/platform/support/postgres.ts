@@ -85,6 +85,9 @@ export async function startPostgres(
     initdbFlags: [
       '--encoding=UTF8',
       '--locale=C.UTF-8',
+      // Sorts texts by a language, as most servers do: what depends on the order of bytes has to ask for it.
+      '--locale-provider=icu',
+      '--icu-locale=en',
       '--no-sync',
       // The server hashes the password at every connection; by default 4,096 times.
       '--set=scram_iterations=1',
