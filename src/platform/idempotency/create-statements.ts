@@ -46,9 +46,9 @@ export class CreateStatements<Entity extends ObjectLiteral, Response> {
     // The rows are committed before they are converted, which must not fail then.
     this.toResponses(rows, Array<number>(rows.length).fill(0));
     // A transaction would take another round trip, while others wait for the revision of the table.
-    beforeCommit();
-    if (rows.length === 1) return this.insert(manager, rows);
+    if (rows.length === 1) return this.insert(manager, rows, beforeCommit);
     const { sql, values } = buildInsert(this.repository, rows.map(toRow));
+    beforeCommit();
     const [{ ids }]: [{ ids: (number | string)[] }] = await manager.query(
       toCompleteInsert(sql, rows.length),
       values,
@@ -59,11 +59,17 @@ export class CreateStatements<Entity extends ObjectLiteral, Response> {
   /**
    * Inserts rows and their records in a transaction, or a single row without a record.
    *
+   * @param beforeSend called once the statement is built, which fails if a value of a JSON column is no JSON
    * @throws {QueryFailedError} if the database rejects a row; the transaction may reject only at its end
    * @throws {RowNotStoredError}
    */
-  async insert(manager: EntityManager, rows: readonly NewRow[]): Promise<Response[]> {
+  async insert(
+    manager: EntityManager,
+    rows: readonly NewRow[],
+    beforeSend?: () => void,
+  ): Promise<Response[]> {
     const { sql, values } = buildInsert(this.repository, rows.map(toRow));
+    beforeSend?.();
     const stored: { id: number | string }[] = await manager.query(`${sql} RETURNING "id"`, values);
     if (stored.length < rows.length)
       throw new RowNotStoredError(`${stored.length} of ${rows.length} rows were stored`);

@@ -102,6 +102,12 @@ describe('Resource.create', () => {
 });
 
 describe('selectOne', () => {
+  it('finds a row without a value by null', async () => {
+    const { id } = await cages.save(newCage());
+    expect(await selectOne(cages, { id, categoryId: null })).toMatchObject({ id });
+    expect(await selectOne(cages, { id, weight: null })).toBeUndefined();
+  });
+
   it('finds no row by an integer beyond those of its column, or a fraction', async () => {
     const { id, shelfPosition } = await cages.save(newCage());
     const find = (position: number) => selectOne(cages, { id, shelfPosition: position });
