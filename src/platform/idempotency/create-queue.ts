@@ -163,7 +163,8 @@ export class CreateQueue<Entity extends ObjectLiteral, Response> {
     } catch (error) {
       if (!isRejection(error)) return rejectAll(items, error);
       // One of the rows undoes the whole transaction.
-      return this.storeAlone(items);
+      for (const item of items) await this.storeAccepted([item]);
+      return;
     }
     const { responses, failures } = outcome;
     this.putBack(items.slice(responses.size + failures.size));
@@ -195,15 +196,6 @@ export class CreateQueue<Entity extends ObjectLiteral, Response> {
       beforeCommit();
       return { responses, failures };
     });
-  }
-
-  /** Stores rows with a commit for each. After a second, the rows that are left return to the front of the queue. */
-  private async storeAlone(items: Items<Response>): Promise<void> {
-    const end = performance.now() + BUDGET_MS;
-    for (const [index, item] of items.entries()) {
-      if (performance.now() > end) return this.putBack(items.slice(index));
-      await this.storeAccepted([item]);
-    }
   }
 
   /**

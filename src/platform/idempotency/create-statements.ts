@@ -79,7 +79,7 @@ export class CreateStatements<Entity extends ObjectLiteral, Response> {
     );
     const records = rows.flatMap(({ key }, index) => (key ? toRecord(key, responses[index]) : []));
     if (records.length === 0) return responses;
-    // Two statements that insert records in the same order never deadlock.
+    // Two instances that insert records in the same order never deadlock; those of a table with lists wait for its revision.
     records.sort((a, b) => a.apiKeyId - b.apiKeyId || (a.key < b.key ? -1 : 1));
     await insertRecords(manager, records);
     return responses;

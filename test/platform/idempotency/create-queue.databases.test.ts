@@ -122,6 +122,15 @@ describe('a batch with a row that the database rejects', () => {
     },
   );
 
+  it('stores the others, although each statement takes long', async () => {
+    await rejectName('duplicate');
+    delayInserts(30);
+    const names = newCategories(100).map(({ name }) => name);
+    const [duplicate, ...others] = await createAll(['duplicate', ...names]);
+    expect(duplicate!.status).toBe('rejected');
+    expect(others.map(({ status }) => status)).toEqual(names.map(() => 'fulfilled'));
+  });
+
   it.each([false, true])(
     'never makes other clients wait until their deadline, with keys: %s',
     async (isKeyed) => {
