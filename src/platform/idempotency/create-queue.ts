@@ -101,12 +101,6 @@ export class CreateQueue<Entity extends ObjectLiteral, Response> {
     }
   }
 
-  /** Returns requests whose rows were not stored to the front of the queue. */
-  private putBack(items: Items<Response>): void {
-    for (const { deadline } of items) deadline.mayTakeEffect = false;
-    this.waiting.unshift(...items);
-  }
-
   /**
    * Stores the rows of requests, all or none. Of those with the same key, the first one is stored, and the others get its
    * response.
@@ -167,7 +161,7 @@ export class CreateQueue<Entity extends ObjectLiteral, Response> {
       return;
     }
     const { responses, failures } = outcome;
-    this.putBack(items.slice(responses.size + failures.size));
+    this.waiting.unshift(...items.slice(responses.size + failures.size));
     for (const [item, response] of responses) item.resolve(response);
     await this.rejectRows(failures);
   }
@@ -207,7 +201,7 @@ export class CreateQueue<Entity extends ObjectLiteral, Response> {
       const error = failures.get(item);
       // The record has been deleted since the collision: the row is stored again.
       if (isRecordCollision(error)) {
-        this.putBack([item]);
+        this.waiting.unshift(item);
         continue;
       }
       this.metrics.rejectedRows?.inc({
