@@ -87,9 +87,11 @@ async function sendIncompleteCreate(): Promise<RawConnection> {
 }
 
 describe('GET /metrics', () => {
-  it('starts the counters of failures at 0 for operations, but not for documentation', async () => {
+  it('starts the counters of failures at 0 for full disks and operations, not for documentation', async () => {
     const { text } = await sendRequest(url);
     expect(text).toContain(responses('GET', '/v1/categories', 500));
+    for (const code of ['SQLITE_FULL', '53100'])
+      expect(text).toContain(`service_database_errors_total{db_response_status_code="${code}"} 0`);
     expect(text).not.toMatch(/http_route="\/(docs|examples)\//);
   });
 
