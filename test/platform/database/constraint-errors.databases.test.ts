@@ -73,6 +73,15 @@ describe('POST and PATCH of a row that violates a constraint', () => {
   });
 });
 
+describeOnPostgres('an id that the database assigns again', () => {
+  it('is 500, because the client cannot correct it', async () => {
+    await createCage();
+    await app.dataSource.query('ALTER SEQUENCE "cages_id_seq" RESTART');
+    expect(await send('post', '', newCage())).toBeError('INTERNAL_ERROR');
+    await app.dataSource.query(`SELECT setval('cages_id_seq', 1000)`);
+  });
+});
+
 describeOnPostgres('a value that does not fit its column', () => {
   it.each([
     ['a text', { label: 'é'.repeat(101) }, 'label'],

@@ -20,7 +20,7 @@ import { CategoriesClient, type Category } from '../support/http-client.js';
 import { MemoryLogger } from '../support/memory-logger.js';
 import { queryPostgres } from '../support/postgres-client.js';
 import { rawRequest } from '../support/raw-connection.js';
-import { LIST_QUERY, recordQueries, toPage, toResponse } from '../support/queries.js';
+import { LIST_QUERY, recordStatements, toPage, toResponse } from '../support/queries.js';
 import { waitFor } from '../support/wait.js';
 
 const { jest } = import.meta;
@@ -345,7 +345,7 @@ describe('the cache of lists', () => {
   });
 
   it('keeps at most 64 MiB of all lists and first pages, those that were used last', async () => {
-    const queries = recordQueries(app.dataSource, LIST_QUERY);
+    const queries = recordStatements(app.dataSource, LIST_QUERY);
     const [first, second] = [getList(3_000_000), getList(3_000_000)];
     const read = (count: number) => first.get({ name: ['dog', `name ${count}`] });
     for (let count = 0; count < 11; count++) await read(count);
@@ -418,7 +418,7 @@ describe('a list of 12 MB that changes while connections read it', () => {
       const list = getList(5_000_000);
       const filters = [{ name: 'a' }, { name: 'b' }];
       for (const each of filters) await list.get(each);
-      const queries = recordQueries(app.dataSource, LIST_QUERY);
+      const queries = recordStatements(app.dataSource, LIST_QUERY);
       // A busy machine may take longer to read the rows than a request may wait.
       await waitFor(async () => (await categories.list()).status === 200);
       queries.length = 0;

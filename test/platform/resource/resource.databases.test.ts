@@ -137,6 +137,14 @@ describe('Resource.create', () => {
   );
 });
 
+describe('Resource.replace', () => {
+  it('keeps the values that the service tells it to keep', async () => {
+    const { toyId } = await createToy({ madeAt: '2026-11-01T12:00:00Z' });
+    const replaced = await send('PUT', `${path}/${toyId}`, { name: 'other' });
+    expect(replaced.json()).toEqual({ toyId, name: 'other', size: null, seenBy: 'the service' });
+  });
+});
+
 describe('a resource below another', () => {
   it('returns 404 except below its parent', async () => {
     const toy = await createToy();

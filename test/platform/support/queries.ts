@@ -4,17 +4,6 @@ import { CachedJsonResponse } from '../../../src/platform/http/responses/cached-
 
 const { jest } = import.meta;
 
-/** Records the statements matching the pattern that the service executes through the DataSource. */
-export function recordQueries(dataSource: DataSource, pattern: RegExp): string[] {
-  const statements: string[] = [];
-  const query = dataSource.query.bind(dataSource);
-  jest.spyOn(dataSource, 'query').mockImplementation(async (sql, ...rest) => {
-    if (typeof sql === 'string' && pattern.test(sql)) statements.push(sql);
-    return query(sql, ...rest);
-  });
-  return statements;
-}
-
 /** Records the statements matching the pattern that are sent to the database, those of transactions included. */
 export function recordStatements({ logger }: DataSource, pattern: RegExp): string[] {
   const statements: string[] = [];
