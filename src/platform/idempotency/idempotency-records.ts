@@ -25,8 +25,8 @@ import { takeTurn } from './key-turns.js';
 
 /**
  * Runs a transaction once for an Idempotency-Key: if an earlier request with the key has been committed, its result is
- * returned instead. Requests with the same key run one after the other. The work checks its rules itself, so that a repeated
- * request is not asked about what the first one has changed.
+ * returned instead. The work checks its rules itself, so that a repeated request is not asked about what the first one has
+ * changed.
  *
  * @param key without one, this is an ordinary transaction
  * @param work returns what the client gets, which is recorded as JSON; `afterCommit` registers what happens only then, and
@@ -43,8 +43,6 @@ export async function transactionOnce<Result>(
   if (key === undefined) return runTransaction(dataSource, work);
   const endTurn = await takeTurn(dataSource, key);
   const getResult = await runTransaction(dataSource, async (manager, afterCommit) => {
-    const { keyLock } = getDialect(dataSource);
-    if (keyLock !== undefined) await manager.query(keyLock, [key.value, key.apiKeyId]);
     const [earlier] = await findRecords(manager, [key]);
     if (earlier !== undefined) return () => replay(key, earlier);
     const record = toRecord(key, await work(manager, afterCommit));
@@ -54,7 +52,7 @@ export async function transactionOnce<Result>(
   })
     .catch(async (error: unknown) => {
       if (error instanceof DatabaseUnavailableError) throw error;
-      // Create requests in batches, and the previous release, do not wait for the lock of a key.
+      // What failed may have met the effects of a copy of the request in a batch or in another instance.
       const [earlier] = await withDeadline(findRecords(dataSource.manager, [key]));
       if (earlier === undefined) throw error;
       return () => replay(key, earlier);

@@ -6,8 +6,8 @@ import { type IdempotencyKey, toKeyId } from './idempotency-key.decorator.js';
 const turns = new WeakMap<DataSource, Map<string, Promise<unknown>>>();
 
 /**
- * Waits until the earlier requests with an Idempotency-Key in this process have ended. Each would wait for the lock of the
- * key with a connection of the pool.
+ * Waits until the earlier requests with an Idempotency-Key in this process have ended. Each would hold a connection of the
+ * pool while it waits for the locks of their rows.
  *
  * @returns a function that ends the turn of this request
  * @throws {DatabaseUnavailableError} if that takes too long

@@ -31,7 +31,7 @@ import {
 } from '../../../src/platform/database/statements/row-statements.js';
 import { Versioned } from '../../../src/platform/http/responses/versioned.js';
 import { ReturnsEtag } from '../../../src/platform/resource/operation/versioned.js';
-import { useApp } from '../support/app.js';
+import { startApp, useApp } from '../support/app.js';
 import { describeOnPostgres } from '../support/databases.js';
 import { type Cage, CagesModule } from '../support/cages.module.js';
 import type { HttpResponse } from '../support/http-client.js';
@@ -162,8 +162,9 @@ class ActionsController {
 class ActionsModule {}
 
 const logger = new MemoryLogger();
+const features = [CategoriesModule, CagesModule, ActionsModule];
 const app = useApp({
-  features: [CategoriesModule, CagesModule, ActionsModule],
+  features,
   logger,
   config: { corsOrigins: ['https://app.example'] },
 });
@@ -291,17 +292,24 @@ describe('an action that fails after its transaction', () => {
   );
 });
 
-describe('twenty actions with one key at once', () => {
-  it('execute once, and repeat the response nineteen times', async () => {
-    const { id } = (await app.categories.create('for sale')).json<{ id: number }>();
-    const key = randomUUID();
-    const responses = await Promise.all(
-      Array.from({ length: 20 }, () => post(`/categories/${id}/exchange`, key)),
-    );
-    expect(new Set(responses.map(({ status, text }) => `${status} ${text}`)).size).toBe(1);
-    expect(responses[0]!.status).toBe(201);
-    expect(responses.filter(({ headers }) => headers['idempotency-replayed'])).toHaveLength(19);
+it('executes one of twenty actions with one key at once, on two instances', async () => {
+  const other = await startApp({ features, database: { config: app.config.database } });
+  const { id } = (await app.categories.create('for sale')).json<{ id: number }>();
+  const headers = { 'Idempotency-Key': randomUUID() };
+  const requests: Promise<HttpResponse>[] = [];
+  await app.dataSource.transaction(async (manager) => {
+    await manager.query(`UPDATE "categories" SET "name" = 'locked' WHERE "id" = ${id}`);
+    const path = `/v1/categories/${id}/exchange`;
+    for (const each of Array.from({ length: 10 }, () => [app, other]).flat())
+      requests.push(each.send('POST', path, { headers, key: app.key }));
+    // On PostgreSQL, both instances look for a record, and wait for the lock of the category.
+    await delay(300);
   });
+  const responses = await Promise.all(requests);
+  await other.stop();
+  const texts = new Set(responses.map(({ status, text }) => `${status} ${text}`));
+  expect([...texts]).toEqual([`201 ${responses[0]!.text}`]);
+  expect(responses.filter((each) => each.headers['idempotency-replayed'])).toHaveLength(19);
 });
 
 describe('a create request below a resource that is gone', () => {

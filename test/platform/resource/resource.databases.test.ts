@@ -5,7 +5,7 @@ import { refuseQuery } from '../../../src/platform/resource/operation/unsupporte
 import { startApp } from '../support/app.js';
 import { type Cage, CagesModule, type Toy } from '../support/cages.module.js';
 import { describeResource } from '../support/describe-resource.js';
-import { createKey, insertRow } from '../support/fixtures.js';
+import { insertRow } from '../support/fixtures.js';
 import type { HttpResponse } from '../support/http-client.js';
 
 const MISSING_ID = '0190c8f5-7c6f-7d3a-9c5e-2f1a8b4d6e70';
@@ -114,27 +114,19 @@ describe('Resource.page', () => {
 });
 
 describe('Resource.create', () => {
-  it.each([false, true])(
-    'fails alone in its batch if a value is no JSON, with keys: %s',
-    async (isKeyed) => {
-      const cageId = Number(/\d+/.exec(path)![0]);
-      const repository = app.dataSource.getRepository<ObjectLiteral>('toys');
-      const toys = app.app.get(ResourceKit).resource(repository, { toBody: ({ name }) => name });
-      const circular: Record<string, unknown> = {};
-      circular['self'] = circular;
-      const create = (name: string, size: unknown) =>
-        toys.create({ cageId, name, size }, isKeyed ? createKey() : undefined);
-      const [first, bad, last] = await Promise.allSettled([
-        create('first', {}),
-        create('bad', circular),
-        create('last', null),
-      ]);
-      expect([first, last]).toMatchObject([{ value: 'first' }, { value: 'last' }]);
-      expect(bad).toMatchObject({
-        reason: { message: expect.stringMatching(/circular/) as string },
-      });
-    },
-  );
+  it('fails alone in its batch if a value is no JSON', async () => {
+    const cageId = Number(/\d+/.exec(path)![0]);
+    const repository = app.dataSource.getRepository<ObjectLiteral>('toys');
+    const toys = app.app.get(ResourceKit).resource(repository, { toBody: ({ name }) => name });
+    const circular: Record<string, unknown> = {};
+    circular['self'] = circular;
+    const [good, bad] = await Promise.allSettled([
+      toys.create({ cageId, name: 'good', size: null }),
+      toys.create({ cageId, name: 'bad', size: circular }),
+    ]);
+    expect(good).toMatchObject({ value: 'good' });
+    expect(String(bad.status === 'rejected' && bad.reason)).toMatch(/circular/);
+  });
 });
 
 describe('Resource.replace', () => {

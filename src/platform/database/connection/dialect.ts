@@ -18,8 +18,6 @@ export interface Dialect {
   readonly awaitsStandbys: string;
   /** The clause of a SELECT that locks its rows until the transaction ends. On SQLite, a transaction excludes others. */
   readonly rowLock: string;
-  /** A statement that locks a text and a number until the transaction ends; undefined if transactions exclude each other. */
-  readonly keyLock: string | undefined;
   /** An expression for the clock of the database, in milliseconds since 1970 UTC; undefined if it is that of this process. */
   readonly clock: string | undefined;
   /**

@@ -46,8 +46,6 @@ const DIALECT: Dialect = {
   // Without synchronous standbys, nothing is written.
   awaitsStandbys: `(SELECT CASE WHEN current_setting('synchronous_standby_names') <> '' THEN pg_logical_emit_message(true, '', '') END)`,
   rowLock: ' FOR UPDATE',
-  // A lock of the session would be lost behind PgBouncer.
-  keyLock: 'SELECT pg_advisory_xact_lock(hashtextextended($1, $2))',
   clock: 'CAST(extract(epoch FROM now()) * 1000 AS bigint)',
   // If a trigger drops a row, this divides by zero, which undoes the statement.
   toCompleteInsert: (insert, count) =>
@@ -186,9 +184,8 @@ export class PostgresDataSource extends ServiceDataSource {
   }
 
   /**
-   * Requires READ COMMITTED: only there, a statement that follows the wait for a lock sees what its former holder has
-   * committed, such as the record of an Idempotency-Key. Requires warnings, because a commit that no synchronous standby
-   * has confirmed is one.
+   * Requires READ COMMITTED: with another level, transactions that wait for the revision of a table, one after the other,
+   * would conflict. Requires warnings, because a commit that no synchronous standby has confirmed is one.
    */
   override async requireSettings(): Promise<void> {
     const [{ isolation, messages }]: [{ isolation: string; messages: string }] = await this.query(

@@ -30,7 +30,6 @@ const DIALECT: Dialect = {
   isPrimary: 'TRUE',
   awaitsStandbys: 'NULL',
   rowLock: '',
-  keyLock: undefined,
   clock: undefined,
   toCompleteInsert: undefined,
   checkImmediately: undefined,
