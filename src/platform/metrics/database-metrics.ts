@@ -55,7 +55,7 @@ export class DatabaseMetrics {
     this.batchSizes = createHistogram(
       'service_insert_batch_size',
       'Rows per transaction of concurrent create requests.',
-      [1, 2, 5, 10, 20, 50, 100, 200, 500],
+      [1, 2, 5, 10, 20, 50, 100, 200],
     );
     this.batchDurations = createHistogram(
       'service_insert_batch_duration_seconds',
