@@ -18,7 +18,7 @@ import { findRecords, isRecordCollision, replay, toRecord } from './idempotency-
 
 /**
  * The largest batch: beyond it, the cost of an fsync per row is already negligible. A statement of PostgreSQL may have
- * 65,535 parameters: those of 327 columns.
+ * 65,535 parameters: those of 327 columns. On SQLite, rows of more than 163 columns are stored one by one.
  */
 const MAX_BATCH_SIZE = 200;
 
