@@ -229,7 +229,7 @@ export class CreateQueue<Entity extends ObjectLiteral, Response> {
     // A row can be stored after the deadline of its request, because the batch is committed if any client still waits.
     for (const item of items) item.deadline.mayTakeEffect = items.length > 1;
     const beforeCommit = (): void => {
-      if (items.every((item) => item.deadline.remaining === 0)) throw deadline.expire();
+      if (!items.some(isAwaited)) throw deadline.expire();
       deadline.beforeCommit();
       for (const item of items) item.deadline.mayTakeEffect = true;
     };
