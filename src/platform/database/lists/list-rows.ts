@@ -21,9 +21,8 @@ export type Id = number | string;
 /** How many rows are read with one statement and converted in one turn of the event loop, in about 8 ms. */
 const CHUNK_SIZE = 2_000;
 
-/** The columns of the number of rows and of their revision; no property has these names. */
+/** The column of the number of rows; no property has this name. */
 const TOTAL = '#total';
-const REVISION = '#revision';
 
 /** The rows of a list, a part at a time. */
 export type RowChunks<Entity> = Iterable<Entity[]> | AsyncIterable<Entity[]>;
@@ -60,22 +59,14 @@ export interface Paging {
   readonly total?: number | undefined;
 }
 
-/** The rows that one statement reads, and whether it also reads their revision or their total. */
+/** The rows that one statement reads, and whether it also reads their total. */
 interface RowRange {
   readonly limit: number;
   readonly after?: Id | undefined;
   readonly offset?: number;
   readonly order?: RowOrder | undefined;
-  /** Whether the revision of the rows is read, too, if it is in a table. */
-  readonly withRevision?: boolean;
   /** Whether the rows of all pages are counted. */
   readonly counts?: boolean;
-}
-
-/** What was built from rows, and their revision, if it is in a table. */
-export interface Built<Result> {
-  readonly result: Result;
-  readonly revision: number | undefined;
 }
 
 /** Reads the rows of a table in id order, all or a page, optionally filtered. */
@@ -94,50 +85,46 @@ export class ListRows<Entity extends ObjectLiteral> {
   async readAll<Result>(
     filters: Criteria<Entity>,
     build: (chunks: RowChunks<Entity>) => Promise<Result>,
-  ): Promise<Built<Result>> {
-    const first = { limit: CHUNK_SIZE, withRevision: true };
-    const { rows, revision } = await this.read(filters, first);
+  ): Promise<Result> {
+    const { rows } = await this.read(filters, { limit: CHUNK_SIZE });
     // A single statement needs no snapshot.
-    if (rows.length < CHUNK_SIZE) return { result: await build([rows]), revision };
-    return this.dataSource.readSnapshot(async (readChunk) => {
-      const chunk = await this.read(filters, first, readChunk);
-      const result = await build(this.readChunks(filters, chunk.rows, readChunk));
-      return { result, revision: chunk.revision };
-    });
+    if (rows.length < CHUNK_SIZE) return build([rows]);
+    return this.dataSource.readSnapshot((readChunk) => build(this.readChunks(filters, readChunk)));
   }
 
-  /** @param rows the first chunk */
   private async *readChunks(
     filters: Criteria<Entity>,
-    rows: Entity[],
     readChunk: ReadRows,
   ): AsyncGenerator<Entity[]> {
-    let chunk = rows;
-    yield chunk;
-    while (chunk.length === CHUNK_SIZE) {
+    let after: Id | undefined;
+    do {
+      const { rows } = await this.read(filters, { limit: CHUNK_SIZE, after }, readChunk);
+      yield rows;
+      after = rows.length < CHUNK_SIZE ? undefined : (rows.at(-1)!['id'] as Id);
       await turn();
-      const after = chunk.at(-1)!['id'] as Id;
-      ({ rows: chunk } = await this.read(filters, { limit: CHUNK_SIZE, after }, readChunk));
-      yield chunk;
-    }
+    } while (after !== undefined);
   }
 
-  /** Reads a page. */
+  /**
+   * Reads a page.
+   *
+   * @param counts whether the rows of all pages are counted
+   */
   async readPage(
     request: PageRequest,
     filters: Criteria<Entity>,
-    options: Pick<RowRange, 'counts' | 'withRevision'>,
-  ): Promise<{ rows: Entity[]; paging: Paging; revision: number | undefined }> {
+    counts: boolean,
+  ): Promise<{ rows: Entity[]; paging: Paging }> {
     const { limit, order } = request;
     const { start, after, parameter, next } = toPosition(request);
     // One more row than the page has shows whether there is another page.
-    const range = { ...options, limit: limit + 1, after, offset: start, order };
-    const { rows, total, revision } = await this.read(filters, range);
+    const range = { limit: limit + 1, after, offset: start, order, counts };
+    const { rows, total } = await this.read(filters, range);
     const hasMore = rows.length > limit;
     if (hasMore) rows.pop();
     const name = hasMore && request.next !== false && (request.next ?? parameter);
     const selected = name ? { [name]: next ?? (rows.at(-1)!['id'] as Id) } : undefined;
-    return { rows, paging: { ...request, next: selected, hasMore, total }, revision };
+    return { rows, paging: { ...request, next: selected, hasMore, total } };
   }
 
   /**
@@ -147,45 +134,31 @@ export class ListRows<Entity extends ObjectLiteral> {
    */
   private async read(
     filters: Criteria<Entity>,
-    { limit, after, offset = 0, order, withRevision = false, counts = false }: RowRange,
+    { limit, after, offset = 0, order, counts = false }: RowRange,
     readStatement: ReadRows = (sql, values) => readRows(this.repository.manager, sql, values),
-  ): Promise<{ rows: Entity[]; total?: number; revision?: number }> {
+  ): Promise<{ rows: Entity[]; total?: number }> {
     const { metadata } = this.repository;
     const table = `"${metadata.tableName}"`;
     const parameters = new StatementParameters(this.dataSource);
     const getConditions = (): string[] => toConditions(this.repository, filters, parameters);
-    const facts: string[] = [];
-    if (counts)
-      facts.push(`(SELECT count(*) FROM ${table}${toWhere(getConditions())}) AS "${TOTAL}"`);
-    const hasRevision = withRevision && this.dataSource.dialect.hasRevisionTable;
-    if (hasRevision)
-      facts.push(
-        `(SELECT "value" FROM "revisions" WHERE "name" = '${metadata.tableName}') AS "${REVISION}"`,
-      );
+    // The values of a statement are in the order of its placeholders: those of the count are the first ones.
+    const count = counts && `(SELECT count(*) FROM ${table}${toWhere(getConditions())})`;
     const conditions = [...getConditions(), this.dataSource.dialect.isPrimary];
     if (after !== undefined)
       conditions.push(`"id" > ${parameters.add(after, metadata.primaryColumns[0]!)}`);
     // Both databases reject an offset of more than 64 bits, such as that of a page whose DTO has no limits.
     let sql = `SELECT ${selectColumns(metadata)} FROM ${table}${toWhere(conditions)} ORDER BY ${this.toOrderBy(order, 'databaseName')} LIMIT ${limit} OFFSET ${Math.min(offset, MAX_ID)}`;
-    if (facts.length > 0) {
-      // The total and the revision come in an extra row; in each row, they would cost 50 % more.
+    if (count) {
+      // The total comes in an extra row; in each row, it would cost 50 % more.
       const nulls = metadata.columns.map(({ propertyName }) => `NULL AS "${propertyName}"`);
-      sql = `SELECT ${[...nulls, ...facts].join(', ')} UNION ALL SELECT "rows".*, ${facts.map(() => 'NULL').join(', ')} FROM (${sql}) AS "rows"`;
-      sql =
-        order === undefined
-          ? `${sql} ORDER BY "id" NULLS LAST`
-          : `SELECT * FROM (${sql}) AS "page" ORDER BY "id" IS NULL, ${this.toOrderBy(order, 'propertyName')}`;
+      sql = `SELECT ${nulls.join(', ')}, ${count} AS "${TOTAL}" UNION ALL SELECT "rows".*, NULL FROM (${sql}) AS "rows"`;
+      sql = `SELECT * FROM (${sql}) AS "page" ORDER BY "id" IS NULL, ${this.toOrderBy(order, 'propertyName')}`;
     }
     const found = await readStatement<Record<string, unknown>>(sql, parameters.values);
-    const fact = facts.length === 0 ? {} : found.pop()!;
-    for (const name of Object.keys(fact).slice(metadata.columns.length))
-      for (const row of found) row[name] = undefined;
-    const rows = toEntities(this.repository, found);
-    return {
-      rows,
-      ...(counts && { total: Number(fact[TOTAL]) }),
-      ...(hasRevision && { revision: Number(fact[REVISION]) }),
-    };
+    if (!count) return { rows: toEntities(this.repository, found) };
+    const total = Number(found.pop()![TOTAL]);
+    for (const row of found) row[TOTAL] = undefined;
+    return { rows: toEntities(this.repository, found), total };
   }
 
   /** @param name which name of a column the statement uses */
