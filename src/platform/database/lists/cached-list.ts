@@ -121,7 +121,6 @@ class CachedResponse {
   lastUse = performance.now();
   private cached: { readonly revision: number; readonly response: CachedJsonResponse } | undefined;
   private pendingRevision: number | undefined;
-  private isEvicted = false;
   /** Why the list cannot be built, and until when it is not tried again, in milliseconds of the monotonic clock. */
   private failure: { readonly error: BodyTooLargeError; readonly until: number } | undefined;
   private readonly refresh = singleFlight(() => this.rebuild());
@@ -150,7 +149,6 @@ class CachedResponse {
   }
 
   evict(): void {
-    this.isEvicted = true;
     this.supersede();
     this.remove();
   }
@@ -162,7 +160,6 @@ class CachedResponse {
   private keep(revision: number, response: CachedJsonResponse): void {
     this.supersede();
     this.cached = { revision, response };
-    if (this.isEvicted) return;
     response.isCached = true;
     this.services.bodies.update(this);
   }
