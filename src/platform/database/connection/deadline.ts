@@ -19,9 +19,6 @@ export const CANCEL_TIMEOUT_MS = 200;
  */
 export const TRANSACTION_TIMEOUT_MS = 2_000;
 
-/** How long the rows of a long list may be read on PostgreSQL, whose dead rows are kept meanwhile. */
-export const SNAPSHOT_TIMEOUT_MS = 30_000;
-
 /** How long a request waits for one operation, such as the look-up of its API key: its other timeouts can add up to more. */
 export const OPERATION_TIMEOUT_MS = 2_300;
 

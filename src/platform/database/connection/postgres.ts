@@ -31,7 +31,6 @@ import {
   CONNECT_TIMEOUT_MS,
   createTransactionTimeoutError,
   repeatOnConflict,
-  SNAPSHOT_TIMEOUT_MS,
   TRANSACTION_TIMEOUT_MS,
   withDeadline,
 } from './deadline.js';
@@ -161,10 +160,14 @@ export class PostgresDataSource extends ServiceDataSource {
   }
 
   async readSnapshot<Result>(work: (read: ReadRows) => Promise<Result>): Promise<Result> {
-    const runner = new PgQueryRunner(this, true, SNAPSHOT_TIMEOUT_MS, 'master');
+    const runner = new PgQueryRunner(this, true, 'master');
     try {
       await runner.startTransaction('REPEATABLE READ');
-      return await work((query, parameters) => this.query(query, parameters, runner));
+      return await work((query, parameters) => {
+        // A long list takes many statements.
+        runner.restartTimer();
+        return this.query(query, parameters, runner);
+      });
     } finally {
       // The transaction only reads. The rollback of a lost connection fails.
       await runner.rollbackTransaction().catch(ignore);
@@ -277,13 +280,11 @@ export class PgQueryRunner extends PostgresQueryRunner {
 
   /**
    * @param reads whether the statements outside of transactions change nothing
-   * @param timeout how long the connection may be held, in milliseconds
    * @param mode the pool of the connection
    */
   constructor(
     dataSource: PostgresDataSource,
     private readonly reads: boolean,
-    private readonly timeout = TRANSACTION_TIMEOUT_MS,
     mode: ReplicationMode = reads ? 'slave' : 'master',
   ) {
     super(dataSource.driver, mode);
@@ -300,7 +301,7 @@ export class PgQueryRunner extends PostgresQueryRunner {
     if (this.dataSource.servesRequests)
       this.timer ??= setTimeout(() => {
         this.closing = cancelQuery(client).then(() => close(client));
-      }, this.timeout);
+      }, TRANSACTION_TIMEOUT_MS);
     return client;
   }
 
@@ -339,6 +340,11 @@ export class PgQueryRunner extends PostgresQueryRunner {
    */
   async queryWithNext(query: string, parameters?: unknown[]): Promise<void> {
     this.held.push([query, parameters]);
+  }
+
+  /** Lets the next statement take as long as a transaction. */
+  restartTimer(): void {
+    this.timer?.refresh();
   }
 
   override async release(): Promise<void> {
