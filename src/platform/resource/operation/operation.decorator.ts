@@ -20,8 +20,6 @@ import { toDocument } from '../../validation/property.js';
 import type { Schema } from '../../validation/schema.js';
 import { createRefusal, UNSUPPORTED } from './unsupported.js';
 import { UseInnermostInterceptor } from './innermost-interceptor.js';
-import { returnsVersioned } from './versioned.js';
-import type { Versioned } from '../../http/responses/versioned.js';
 
 type ErrorStatus = number | 'default';
 
@@ -130,7 +128,9 @@ export function Operation(options: OperationOptions): MethodDecorator {
         ]),
       ),
     }),
-    SendHeaders(sentHeaders, Object.keys(headers)),
+    ...(Object.keys(sentHeaders).length > 0
+      ? [SendHeaders(sentHeaders, Object.keys(headers))]
+      : []),
   );
 }
 
@@ -166,35 +166,30 @@ const NOT_ASCII = /[^\x20-\x7e]+/g;
 const EXPOSED = 'Access-Control-Expose-Headers';
 
 /** @param exposed what pages of other origins may read besides the headers of the platform */
-const SendHeaders =
-  (
-    headers: NonNullable<OperationOptions['headers']>,
-    exposed: readonly string[],
-  ): MethodDecorator =>
-  (target, name, descriptor) => {
-    if (Object.keys(headers).length === 0) return;
-    // The interceptor of `@ReturnsEtag` below this decorator is the outer one, and gets the result later.
-    const isVersioned = returnsVersioned(descriptor.value as object);
-    const interceptor: NestInterceptor<unknown> = {
-      intercept(context, next) {
-        const response = context.switchToHttp().getResponse<Response>();
-        const names = response.getHeader(EXPOSED);
-        if (names !== undefined) response.setHeader(EXPOSED, [names, ...exposed].join(','));
-        return next.handle().pipe(
-          tap((result) => {
-            const body = isVersioned ? (result as Versioned<unknown>).body : result;
-            for (const [header, { value }] of Object.entries(headers)) {
-              const text = value?.(body);
-              if (text === undefined) continue;
-              const encoded = String(text).toWellFormed().replaceAll(NOT_ASCII, encodeURIComponent);
-              response.setHeader(header, encoded);
-            }
-          }),
-        );
-      },
-    };
-    UseInnermostInterceptor(interceptor)(target, name, descriptor);
+function SendHeaders(
+  headers: NonNullable<OperationOptions['headers']>,
+  exposed: readonly string[],
+): MethodDecorator {
+  const interceptor: NestInterceptor<unknown> = {
+    intercept(context, next) {
+      const response = context.switchToHttp().getResponse<Response>();
+      const names = response.getHeader(EXPOSED);
+      if (names !== undefined) response.setHeader(EXPOSED, [names, ...exposed].join(','));
+      return next.handle().pipe(
+        tap((body) => {
+          for (const [header, { value }] of Object.entries(headers)) {
+            const text = value?.(body);
+            if (text === undefined) continue;
+            const encoded = String(text).toWellFormed().replaceAll(NOT_ASCII, encodeURIComponent);
+            response.setHeader(header, encoded);
+          }
+        }),
+      );
+    },
   };
+  // The body of a `Versioned`, which the interceptor of `@ReturnsEtag` takes out of it.
+  return UseInnermostInterceptor(interceptor, 1);
+}
 
 function toBody(returns: OperationOptions['returns'], contentTypes: readonly string[]): object {
   if (typeof returns === 'function' || Array.isArray(returns)) return { type: returns };

@@ -1,20 +1,10 @@
-import { applyDecorators, type NestInterceptor, SetMetadata } from '@nestjs/common';
+import { applyDecorators, type NestInterceptor } from '@nestjs/common';
 import type { Response } from 'express';
 import { map } from 'rxjs';
 import { toVersionEtag } from '../../http/responses/etag.js';
 import { ApiResponseHeaders } from '../../http/responses/response-headers.js';
 import type { Versioned } from '../../http/responses/versioned.js';
 import { UseInnermostInterceptor } from './innermost-interceptor.js';
-
-/** The metadata key of handlers that return a {@link Versioned}. */
-const RETURNS_VERSIONED = Symbol('returns a Versioned');
-
-/**
- * Whether a decorator below this one declares that a handler returns a {@link Versioned}. Its value cannot tell: an
- * Idempotency-Key repeats it from JSON, which the body of a resource may equal.
- */
-export const returnsVersioned = (handler: object): boolean =>
-  Reflect.hasMetadata(RETURNS_VERSIONED, handler);
 
 /** Sends the body of a {@link Versioned} with its ETag. */
 const versionedInterceptor: NestInterceptor<Versioned<unknown>> = {
@@ -42,8 +32,7 @@ export function ReturnsEtag(): MethodDecorator {
     schema: { type: 'string', maxLength: 100, example: toVersionEtag(1) },
   };
   return applyDecorators(
-    SetMetadata(RETURNS_VERSIONED, true),
-    UseInnermostInterceptor(versionedInterceptor),
+    UseInnermostInterceptor(versionedInterceptor, 2),
     ApiResponseHeaders({ ETag }),
   );
 }
