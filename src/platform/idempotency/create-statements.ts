@@ -59,7 +59,7 @@ export class CreateStatements<Entity extends ObjectLiteral, Response> {
   /**
    * Inserts rows and their records in a transaction, or a single row without a record.
    *
-   * @param beforeSend called once the statement is built, which fails if a value of a JSON column is no JSON
+   * @param beforeSend called once the statement is built, which fails if the value of a JSON column cannot be serialized
    * @throws {QueryFailedError} if the database rejects a row; the transaction may reject only at its end
    * @throws {RowNotStoredError}
    */
@@ -79,7 +79,7 @@ export class CreateStatements<Entity extends ObjectLiteral, Response> {
     );
     const records = rows.flatMap(({ key }, index) => (key ? toRecord(key, responses[index]) : []));
     if (records.length === 0) return responses;
-    // Two instances that insert records in the same order never deadlock; those of a table with lists wait for its revision.
+    // In one order, the records of two instances never deadlock: a table without lists has no revision to wait for.
     records.sort((a, b) => a.apiKeyId - b.apiKeyId || (a.key < b.key ? -1 : 1));
     await insertRecords(manager, records);
     return responses;

@@ -1,4 +1,4 @@
-/** The limits of the work in the database. Together they let every request get a response within 5 seconds. */
+/** The limits of the work in the database, in milliseconds. Together they let every request get a response within 5 seconds. */
 import { setTimeout as delay } from 'node:timers/promises';
 import { type RequestInProgress, requestContext } from '../../logging/logger.js';
 import {
@@ -7,7 +7,7 @@ import {
   TransactionConflictError,
 } from './driver-errors.js';
 
-/** How long a request waits for a free connection of the pool, or for a new one, in milliseconds. */
+/** How long a request waits for a free connection of the pool, or for a new one. */
 export const CONNECT_TIMEOUT_MS = 2_000;
 
 /** How long the request to cancel a query of PostgreSQL may take. */
