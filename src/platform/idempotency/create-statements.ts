@@ -46,31 +46,34 @@ export class CreateStatements<Entity extends ObjectLiteral, Response> {
     // The rows are committed before they are converted, which must not fail then.
     this.toResponses(rows, Array<number>(rows.length).fill(0));
     // A transaction would take another round trip, while others wait for the revision of the table.
-    if (rows.length === 1) return this.insert(manager, rows, beforeCommit);
-    const { sql, values } = buildInsert(this.repository, rows.map(toRow));
-    beforeCommit();
-    const [{ ids }]: [{ ids: (number | string)[] }] = await manager.query(
-      toCompleteInsert(sql, rows.length),
-      values,
-    );
-    return this.toResponses(rows, ids);
+    return this.insert(manager, rows, (insert) => {
+      beforeCommit();
+      return toCompleteInsert(insert, rows.length);
+    });
   }
 
   /**
    * Inserts rows and their records in a transaction, or a single row without a record.
    *
-   * @param beforeSend called once the statement is built, which fails if the value of a JSON column cannot be serialized
+   * @param complete returns the statement to send, once it is built: that fails if the value of a JSON column cannot be
+   *   serialized
    * @throws {QueryFailedError} if the database rejects a row; the transaction may reject only at its end
    * @throws {RowNotStoredError}
    */
   async insert(
     manager: EntityManager,
     rows: readonly NewRow[],
-    beforeSend?: () => void,
+    complete?: (insert: string) => string,
   ): Promise<Response[]> {
-    const { sql, values } = buildInsert(this.repository, rows.map(toRow));
-    beforeSend?.();
-    const stored: { id: number | string }[] = await manager.query(`${sql} RETURNING "id"`, values);
+    const { sql, values } = buildInsert(
+      this.repository,
+      rows.map(({ row }) => row),
+    );
+    const insert = `${sql} RETURNING "id"`;
+    const stored: { id: number | string }[] = await manager.query(
+      complete?.(insert) ?? insert,
+      values,
+    );
     if (stored.length < rows.length)
       throw new RowNotStoredError(`${stored.length} of ${rows.length} rows were stored`);
     const responses = this.toResponses(
@@ -101,8 +104,6 @@ export class CreateStatements<Entity extends ObjectLiteral, Response> {
     });
   }
 }
-
-const toRow = ({ row }: NewRow): ObjectLiteral => row;
 
 /** Returns a value as it will be read after it was stored. */
 const roundTrip = (transformer: ValueTransformer | ValueTransformer[], value: unknown): unknown =>

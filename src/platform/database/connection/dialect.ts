@@ -21,8 +21,8 @@ export interface Dialect {
   /** An expression for the clock of the database, in milliseconds since 1970 UTC; undefined if it is that of this process. */
   readonly clock: string | undefined;
   /**
-   * Returns a statement that inserts rows, all or none, outside of a transaction, and returns the array `ids`. Undefined if
-   * only a transaction does so.
+   * Returns a statement that inserts rows outside of a transaction, all or none, for one that returns their ids. Undefined
+   * if only a transaction does so.
    */
   readonly toCompleteInsert: ((insert: string, count: number) => string) | undefined;
   /** A statement after which deferred constraints are checked at each statement; undefined if there is none. */

@@ -48,8 +48,9 @@ const DIALECT: Dialect = {
   clock: 'CAST(extract(epoch FROM now()) * 1000 AS bigint)',
   // If a trigger drops a row, this divides by zero, which undoes the statement.
   toCompleteInsert: (insert, count) =>
-    `WITH "rows" AS (${insert} RETURNING "id")
-     SELECT array_agg("id") AS "ids", 1 / (count(*) / ${count}) FROM "rows"`,
+    count === 1
+      ? insert
+      : `WITH "rows" AS (${insert}) SELECT "id", 1 / (count(*) OVER () / ${count}) FROM "rows"`,
   checkImmediately: 'SET CONSTRAINTS ALL IMMEDIATE',
   hasRevisionTable: true,
 };
