@@ -10,6 +10,7 @@ import type { ServiceDataSource } from '../connection/service-data-source.js';
 import { singleFlight } from '../connection/single-flight.js';
 import { type Criteria, StatementParameters, toConditions } from '../statements/statement-parts.js';
 import {
+  type Built,
   ListRows,
   type PageRequest,
   type Paging,
@@ -72,11 +73,12 @@ export class CachedList<Entity extends ObjectLiteral> {
   /** @throws {DatabaseUnavailableError} */
   async getPage(request: PageRequest, filters: Criteria<Entity> = {}): Promise<CachedJsonResponse> {
     const { isFirst } = toPosition(request);
-    const load = async (): Promise<CachedJsonResponse> => {
-      const { rows, paging } = await this.rows.readPage(request, filters, this.counts);
-      return this.build([rows], paging);
+    const load = async (): Promise<Built<CachedJsonResponse>> => {
+      const options = { counts: this.counts, withRevision: isFirst };
+      const { rows, paging, revision } = await this.rows.readPage(request, filters, options);
+      return { result: await this.build([rows], paging), revision };
     };
-    return isFirst ? this.getCached(request, filters, load) : withDeadline(load());
+    return isFirst ? this.getCached(request, filters, load) : (await withDeadline(load())).result;
   }
 
   private getCached(
@@ -114,7 +116,7 @@ export class CachedList<Entity extends ObjectLiteral> {
 }
 
 /** Creates a response from rows. */
-type LoadResponse = () => Promise<CachedJsonResponse>;
+type LoadResponse = () => Promise<Built<CachedJsonResponse>>;
 
 /** The response to one combination of filters and page, until the table changes. */
 class CachedResponse {
@@ -165,17 +167,15 @@ class CachedResponse {
   }
 
   private async rebuild(): Promise<CachedJsonResponse> {
-    const revision = this.pendingRevision!;
-    if (this.cached?.revision === revision) return this.cached.response;
+    // The revision was read before the rows: in the other order, a change between the two would be missed.
+    const pendingRevision = this.pendingRevision!;
+    if (this.cached?.revision === pendingRevision) return this.cached.response;
     const { listRebuildDurations } = this.services.metrics;
     const stopTimer = listRebuildDurations?.startTimer({ db_collection_name: this.table });
     try {
-      const response = await this.load();
-      // If the table has changed since the revision was read, the rows may be newer: after a failover to a server that lacks
-      // the change, that revision would be the current one again.
-      if ((await this.dataSource.readRevision(this.table)) === revision)
-        this.keep(revision, response);
-      return response;
+      const { result, revision = pendingRevision } = await this.load();
+      this.keep(revision, result);
+      return result;
     } catch (error) {
       if (error instanceof BodyTooLargeError) {
         this.failure = { error, until: performance.now() + TOO_LARGE_MS };

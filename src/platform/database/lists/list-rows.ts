@@ -21,8 +21,9 @@ export type Id = number | string;
 /** How many rows are read with one statement and converted in one turn of the event loop, in about 8 ms. */
 const CHUNK_SIZE = 2_000;
 
-/** The column of the number of rows; no property has this name. */
+/** The columns of the number of rows and of their revision; no property has these names. */
 const TOTAL = '#total';
+const REVISION = '#revision';
 
 /** The rows of a list, a part at a time. */
 export type RowChunks<Entity> = Iterable<Entity[]> | AsyncIterable<Entity[]>;
@@ -59,14 +60,22 @@ export interface Paging {
   readonly total?: number | undefined;
 }
 
-/** The rows that one statement reads, and whether it also reads their total. */
+/** The rows that one statement reads, and whether it also reads their revision or their total. */
 interface RowRange {
   readonly limit: number;
   readonly after?: Id | undefined;
   readonly offset?: number;
   readonly order?: RowOrder | undefined;
+  /** Whether the revision of the rows is read, too, if it is in a table. */
+  readonly withRevision?: boolean;
   /** Whether the rows of all pages are counted. */
   readonly counts?: boolean;
+}
+
+/** What was built from rows, and their revision, if it is in a table. */
+export interface Built<Result> {
+  readonly result: Result;
+  readonly revision: number | undefined;
 }
 
 /** Reads the rows of a table in id order, all or a page, optionally filtered. */
@@ -85,46 +94,50 @@ export class ListRows<Entity extends ObjectLiteral> {
   async readAll<Result>(
     filters: Criteria<Entity>,
     build: (chunks: RowChunks<Entity>) => Promise<Result>,
-  ): Promise<Result> {
-    const { rows } = await this.read(filters, { limit: CHUNK_SIZE });
+  ): Promise<Built<Result>> {
+    const first = { limit: CHUNK_SIZE, withRevision: true };
+    const { rows, revision } = await this.read(filters, first);
     // A single statement needs no snapshot.
-    if (rows.length < CHUNK_SIZE) return build([rows]);
-    return this.dataSource.readSnapshot((readChunk) => build(this.readChunks(filters, readChunk)));
+    if (rows.length < CHUNK_SIZE) return { result: await build([rows]), revision };
+    return this.dataSource.readSnapshot(async (readChunk) => {
+      const chunk = await this.read(filters, first, readChunk);
+      const result = await build(this.readChunks(filters, chunk.rows, readChunk));
+      return { result, revision: chunk.revision };
+    });
   }
 
+  /** @param rows the first chunk */
   private async *readChunks(
     filters: Criteria<Entity>,
+    rows: Entity[],
     readChunk: ReadRows,
   ): AsyncGenerator<Entity[]> {
-    let after: Id | undefined;
-    do {
-      const { rows } = await this.read(filters, { limit: CHUNK_SIZE, after }, readChunk);
-      yield rows;
-      after = rows.length < CHUNK_SIZE ? undefined : (rows.at(-1)!['id'] as Id);
+    let chunk = rows;
+    yield chunk;
+    while (chunk.length === CHUNK_SIZE) {
       await turn();
-    } while (after !== undefined);
+      const after = chunk.at(-1)!['id'] as Id;
+      ({ rows: chunk } = await this.read(filters, { limit: CHUNK_SIZE, after }, readChunk));
+      yield chunk;
+    }
   }
 
-  /**
-   * Reads a page.
-   *
-   * @param counts whether the rows of all pages are counted
-   */
+  /** Reads a page. */
   async readPage(
     request: PageRequest,
     filters: Criteria<Entity>,
-    counts: boolean,
-  ): Promise<{ rows: Entity[]; paging: Paging }> {
+    options: Pick<RowRange, 'counts' | 'withRevision'>,
+  ): Promise<{ rows: Entity[]; paging: Paging; revision: number | undefined }> {
     const { limit, order } = request;
     const { start, after, parameter, next } = toPosition(request);
     // One more row than the page has shows whether there is another page.
-    const range = { limit: limit + 1, after, offset: start, order, counts };
-    const { rows, total } = await this.read(filters, range);
+    const range = { ...options, limit: limit + 1, after, offset: start, order };
+    const { rows, total, revision } = await this.read(filters, range);
     const hasMore = rows.length > limit;
     if (hasMore) rows.pop();
     const name = hasMore && request.next !== false && (request.next ?? parameter);
     const selected = name ? { [name]: next ?? (rows.at(-1)!['id'] as Id) } : undefined;
-    return { rows, paging: { ...request, next: selected, hasMore, total } };
+    return { rows, paging: { ...request, next: selected, hasMore, total }, revision };
   }
 
   /**
@@ -134,31 +147,45 @@ export class ListRows<Entity extends ObjectLiteral> {
    */
   private async read(
     filters: Criteria<Entity>,
-    { limit, after, offset = 0, order, counts = false }: RowRange,
+    { limit, after, offset = 0, order, withRevision = false, counts = false }: RowRange,
     readStatement: ReadRows = (sql, values) => readRows(this.repository.manager, sql, values),
-  ): Promise<{ rows: Entity[]; total?: number }> {
+  ): Promise<{ rows: Entity[]; total?: number; revision?: number }> {
     const { metadata } = this.repository;
     const table = `"${metadata.tableName}"`;
     const parameters = new StatementParameters(this.dataSource);
     const getConditions = (): string[] => toConditions(this.repository, filters, parameters);
-    // The values of a statement are in the order of its placeholders: those of the count are the first ones.
-    const count = counts && `(SELECT count(*) FROM ${table}${toWhere(getConditions())})`;
+    const facts: string[] = [];
+    if (counts)
+      facts.push(`(SELECT count(*) FROM ${table}${toWhere(getConditions())}) AS "${TOTAL}"`);
+    const hasRevision = withRevision && this.dataSource.dialect.hasRevisionTable;
+    if (hasRevision)
+      facts.push(
+        `(SELECT "value" FROM "revisions" WHERE "name" = '${metadata.tableName}') AS "${REVISION}"`,
+      );
     const conditions = [...getConditions(), this.dataSource.dialect.isPrimary];
     if (after !== undefined)
       conditions.push(`"id" > ${parameters.add(after, metadata.primaryColumns[0]!)}`);
     // Both databases reject an offset of more than 64 bits, such as that of a page whose DTO has no limits.
     let sql = `SELECT ${selectColumns(metadata)} FROM ${table}${toWhere(conditions)} ORDER BY ${this.toOrderBy(order, 'databaseName')} LIMIT ${limit} OFFSET ${Math.min(offset, MAX_ID)}`;
-    if (count) {
-      // The total comes in an extra row; in each row, it would cost 50 % more.
+    if (facts.length > 0) {
+      // The total and the revision come in an extra row; in each row, they would cost 50 % more.
       const nulls = metadata.columns.map(({ propertyName }) => `NULL AS "${propertyName}"`);
-      sql = `SELECT ${nulls.join(', ')}, ${count} AS "${TOTAL}" UNION ALL SELECT "rows".*, NULL FROM (${sql}) AS "rows"`;
-      sql = `SELECT * FROM (${sql}) AS "page" ORDER BY "id" IS NULL, ${this.toOrderBy(order, 'propertyName')}`;
+      sql = `SELECT ${[...nulls, ...facts].join(', ')} UNION ALL SELECT "rows".*, ${facts.map(() => 'NULL').join(', ')} FROM (${sql}) AS "rows"`;
+      sql =
+        order === undefined
+          ? `${sql} ORDER BY "id" NULLS LAST`
+          : `SELECT * FROM (${sql}) AS "page" ORDER BY "id" IS NULL, ${this.toOrderBy(order, 'propertyName')}`;
     }
     const found = await readStatement<Record<string, unknown>>(sql, parameters.values);
-    if (!count) return { rows: toEntities(this.repository, found) };
-    const total = Number(found.pop()![TOTAL]);
-    for (const row of found) row[TOTAL] = undefined;
-    return { rows: toEntities(this.repository, found), total };
+    const fact = facts.length === 0 ? {} : found.pop()!;
+    for (const name of Object.keys(fact).slice(metadata.columns.length))
+      for (const row of found) row[name] = undefined;
+    const rows = toEntities(this.repository, found);
+    return {
+      rows,
+      ...(counts && { total: Number(fact[TOTAL]) }),
+      ...(hasRevision && { revision: Number(fact[REVISION]) }),
+    };
   }
 
   /** @param name which name of a column the statement uses */
