@@ -52,7 +52,7 @@ export async function transactionOnce<Result>(
   })
     .catch(async (error: unknown) => {
       if (error instanceof DatabaseUnavailableError) throw error;
-      // It may have failed because of a copy of the request in a batch or in another instance.
+      // A copy of the request, in a batch or in another instance, may be why this failed.
       const [earlier] = await withDeadline(findRecords(dataSource.manager, [key]));
       if (earlier === undefined) throw error;
       return () => replay(key, earlier);

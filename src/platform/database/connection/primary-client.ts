@@ -33,7 +33,7 @@ export function createPrimaryClient(urls: readonly string[], isPrimary: string) 
     /** @param onConnect called once the client is connected to a primary, or with an error */
     override connect(onConnect?: unknown): any {
       const fail = (error: Error): void => {
-        // Of clients that fail at the same time, only the first one moves on to the next server.
+        // If clients fail at the same time, only the first one moves on to the next server.
         if (this.index === current) current = (current + 1) % urls.length;
         (onConnect as OnConnect)(error);
       };
