@@ -163,6 +163,16 @@ describe('GET /v1/categories', () => {
     expect(list).toEqual(expected.map((row) => ({ id: expect.any(Number) as number, ...row })));
   });
 
+  it('includes a change in all responses to concurrent requests that follow it', async () => {
+    await categories.list();
+    for (const names of [['dog'], ['dog', 'cat']]) {
+      await insertDirectly(names.at(-1)!);
+      const responses = await Promise.all(Array.from({ length: 50 }, () => categories.list()));
+      for (const response of responses)
+        expect(response.json()).toMatchObject(names.map((name) => ({ name })));
+    }
+  });
+
   it.each([
     ['they are changed once while they are read', []],
     // Which no statement after the first one reads.
