@@ -3,7 +3,7 @@ import { ApplyValueTransformers } from 'typeorm/util/ApplyValueTransformers.js';
 import type { Dialect } from '../database/connection/dialect.js';
 import { getDialect } from '../database/connection/service-data-source.js';
 import { buildInsert } from '../database/statements/statement-parts.js';
-import type { IdempotencyKey } from './idempotency-key.decorator.js';
+import { type IdempotencyKey, toKeyId } from './idempotency-key.decorator.js';
 import { insertRecords, toRecord } from './idempotency-records.js';
 
 /** A row to insert, and the key of its request. */
@@ -83,7 +83,7 @@ export class CreateStatements<Entity extends ObjectLiteral, Response> {
     const records = rows.flatMap(({ key }, index) => (key ? toRecord(key, responses[index]) : []));
     if (records.length === 0) return responses;
     // In one order, the records of two instances never deadlock: a table without lists has no revision to wait for.
-    records.sort((a, b) => a.apiKeyId - b.apiKeyId || (a.key < b.key ? -1 : 1));
+    records.sort((a, b) => (toKeyId(a) < toKeyId(b) ? -1 : 1));
     await insertRecords(manager, records);
     return responses;
   }

@@ -6,6 +6,7 @@ import { getApiKey } from '../auth/api-key.guard.js';
 import { ApiError } from '../errors/api-error.js';
 import { RequestParam } from '../http/request-param.js';
 import { ApiResponseHeaders } from '../http/responses/response-headers.js';
+import type { IdempotencyRecord } from './idempotency-record.entity.js';
 
 /** The Idempotency-Key of a request, and what identifies the request. */
 export interface IdempotencyKey {
@@ -20,8 +21,8 @@ export interface IdempotencyKey {
   readonly onReplay: () => void;
 }
 
-/** Returns what identifies a key among those of all clients. */
-export const toKeyId = ({ apiKeyId, value }: Pick<IdempotencyKey, 'apiKeyId' | 'value'>): string =>
+/** Returns what identifies a key, or its record, among those of all clients. */
+export const toKeyId = ({ apiKeyId, value }: IdempotencyKey | IdempotencyRecord): string =>
   `${apiKeyId} ${value}`;
 
 /**

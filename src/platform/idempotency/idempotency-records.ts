@@ -16,7 +16,6 @@ import {
   selectColumns,
   StatementParameters,
   toConditions,
-  toEntities,
 } from '../database/statements/statement-parts.js';
 import { ApiError } from '../errors/api-error.js';
 import { type IdempotencyKey, toKeyId } from './idempotency-key.decorator.js';
@@ -70,22 +69,17 @@ export async function findRecords(
   const parameters = new StatementParameters(manager.dataSource);
   const criteria = {
     apiKeyId: [...new Set(keys.flatMap((key) => key?.apiKeyId ?? []))],
-    key: [...new Set(keys.flatMap((key) => key?.value ?? []))],
+    value: [...new Set(keys.flatMap((key) => key?.value ?? []))],
   };
-  const rows = await readRows<Record<string, unknown>>(
+  const found = await readRows<IdempotencyRecord>(
     manager,
     `SELECT ${selectColumns(records.metadata)}, ${getDialect(manager.dataSource).awaitsStandbys}
      FROM "${records.metadata.tableName}"
      WHERE ${toConditions(records, criteria, parameters).join(' AND ')}`,
     parameters.values,
   );
-  const found = new Map(
-    toEntities(records, rows).map((record) => [
-      toKeyId({ apiKeyId: record.apiKeyId, value: record.key }),
-      record,
-    ]),
-  );
-  return keys.map((key) => key && found.get(toKeyId(key)));
+  const byKey = new Map(found.map((record) => [toKeyId(record), record]));
+  return keys.map((key) => key && byKey.get(toKeyId(key)));
 }
 
 /**
@@ -126,5 +120,5 @@ export function toRecord(key: IdempotencyKey, response: unknown): IdempotencyRec
   const { apiKeyId, value, fingerprint } = key;
   // A handler without a body returns undefined.
   const recorded = JSON.stringify(response ?? null);
-  return { apiKeyId, key: value, fingerprint, response: recorded, createdAt: new Date() };
+  return { apiKeyId, value, fingerprint, response: recorded, createdAt: Date.now() };
 }

@@ -66,7 +66,7 @@ describe('POST /v1/pets/{petId}/uploadImage', () => {
       expect(await upload('other', key)).toBeError('IDEMPOTENCY_KEY_REUSED');
       // The fingerprint that the previous release recorded.
       const records = app.dataSource.getRepository(IdempotencyRecord);
-      await records.update({ key: 'image' }, { fingerprint: former });
+      await records.update({ value: 'image' }, { fingerprint: former });
     }
   });
 

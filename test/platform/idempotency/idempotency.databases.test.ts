@@ -201,14 +201,14 @@ describe('the fingerprint in a record', () => {
     const key = randomUUID();
     await create(key, password);
     await create(key, password, other.key);
-    const records = await app.dataSource.manager.findBy(IdempotencyRecord, { key });
+    const records = await app.dataSource.manager.findBy(IdempotencyRecord, { value: key });
     expect(new Set([former, ...records.map(({ fingerprint }) => fingerprint)]).size).toBe(3);
   });
 
   it('matches also as the previous release computed it, without the API key', async () => {
     const first = await create('former', password);
     const { manager } = app.dataSource;
-    await manager.update(IdempotencyRecord, { key: 'former' }, { fingerprint: former });
+    await manager.update(IdempotencyRecord, { value: 'former' }, { fingerprint: former });
     expect((await create('former', password)).text).toBe(first.text);
     expect(await create('former', { name: 'other' })).toBeError('IDEMPOTENCY_KEY_REUSED');
   });
@@ -229,7 +229,7 @@ describe('the records of Idempotency-Keys', () => {
     const records = keys.map((key) => toRecord(key, {}));
     await manager.insert(IdempotencyRecord, records);
     const setAge = (age: number) =>
-      manager.updateAll(IdempotencyRecord, { createdAt: new Date(Date.now() - age) });
+      manager.updateAll(IdempotencyRecord, { createdAt: Date.now() - age });
     await setAge(DAY_MS - 60_000);
     expect(await cleanup.deleteExpired()).toBe(0);
     await setAge(DAY_MS + 1);
@@ -251,12 +251,12 @@ describe('the records of Idempotency-Keys', () => {
 async function insertRecord(clockError: number, now = Date.now()): Promise<IdempotencyRecord> {
   const { manager } = app.dataSource;
   const key = randomUUID();
-  const createdAt = new Date(now + clockError);
+  const createdAt = now + clockError;
   await manager.insert(
     IdempotencyRecord,
     Object.assign(toRecord(createKey(key), {}), { createdAt }),
   );
-  return manager.findOneByOrFail(IdempotencyRecord, { key });
+  return manager.findOneByOrFail(IdempotencyRecord, { value: key });
 }
 
 describeOnSqlite('the records of Idempotency-Keys on SQLite', () => {
@@ -284,19 +284,19 @@ describeOnPostgres('the records of Idempotency-Keys on PostgreSQL', () => {
     async (hours) => {
       const now = Date.now();
       const { createdAt } = await insertRecord(hours * HOUR_MS);
-      expect(Math.abs(createdAt.getTime() - now)).toBeLessThan(HOUR_MS);
+      expect(Math.abs(Number(createdAt) - now)).toBeLessThan(HOUR_MS);
       setSystemTime(now + hours * HOUR_MS);
       expect(await app.app.get(IdempotencyRecordsCleanup).deleteExpired()).toBe(0);
     },
   );
 
   it('refuse to be deleted before, except by an operator', async () => {
-    const { key } = await insertRecord(0);
+    const { value } = await insertRecord(0);
     const { manager } = app.dataSource;
     const deletion = manager.transaction(async (transaction) => {
       // The name of the release that deletes by its own clock.
       await transaction.query(`SET LOCAL application_name = 'petstore'`);
-      await transaction.delete(IdempotencyRecord, { key });
+      await transaction.delete(IdempotencyRecord, { value });
     });
     await expect(deletion).rejects.toThrow('is kept for 24 hours');
     const { url } = app.config.database as { url: string };
@@ -309,11 +309,11 @@ describeOnPostgres('the records of Idempotency-Keys on PostgreSQL', () => {
     const { manager } = app.dataSource;
     const queryRunner = app.dataSource.createQueryRunner();
     await migration.down(queryRunner);
-    const { key, createdAt } = await insertRecord(25 * HOUR_MS);
+    const { value, createdAt } = await insertRecord(25 * HOUR_MS);
     await migration.up(queryRunner);
     await queryRunner.release();
-    const migrated = await manager.findOneByOrFail(IdempotencyRecord, { key });
-    const difference = createdAt.getTime() - migrated.createdAt.getTime();
+    const migrated = await manager.findOneByOrFail(IdempotencyRecord, { value });
+    const difference = Number(createdAt) - Number(migrated.createdAt);
     expect(Math.round(difference / HOUR_MS)).toBe(25);
   });
 });

@@ -1,6 +1,6 @@
 /** The limits of the work in the database, in milliseconds. Together they let every request get a response within 5 seconds. */
 import { setTimeout as delay } from 'node:timers/promises';
-import { type RequestInProgress, requestContext } from '../../logging/logger.js';
+import { requestContext } from '../../logging/logger.js';
 import {
   DatabaseUnavailableError,
   isBusyError,
@@ -57,10 +57,13 @@ export async function repeatOnConflict<T>(run: () => Promise<T>): Promise<T> {
  * an error, and what is not committed is rolled back.
  */
 export class Deadline {
-  private readonly request = getRequest();
+  private readonly request = requestContext.getStore();
   private readonly start = performance.now();
-  /** When the request has waited as long as it may. */
-  private readonly requestEnd = this.start + (this.request?.databaseTimeLeft ?? REQUEST_TIMEOUT_MS);
+  /** When the request has waited as long as it may. No client waits for what begins after its response. */
+  private readonly requestEnd =
+    this.start +
+    ((this.request?.res?.headersSent ? undefined : this.request?.databaseTimeLeft) ??
+      REQUEST_TIMEOUT_MS);
   private readonly end = Math.min(this.start + OPERATION_TIMEOUT_MS, this.requestEnd);
   private hasPassed = false;
   /** Whether the work may take effect after the deadline. */
@@ -91,12 +94,6 @@ export class Deadline {
     const left = Math.max(0, this.requestEnd - performance.now());
     this.request.databaseTimeLeft = Math.min(databaseTimeLeft, left);
   }
-}
-
-/** Returns the request that is handled, unless its response has begun: no client waits for later work. */
-function getRequest(): RequestInProgress | undefined {
-  const request = requestContext.getStore();
-  return request?.res?.headersSent === true ? undefined : request;
 }
 
 /**
