@@ -9,8 +9,8 @@ import {
 } from './driver-errors.js';
 import type { ServiceDataSource } from './service-data-source.js';
 
-/** How long the result of a check is valid, in milliseconds. */
-const CHECK_INTERVAL_MS = 1_000;
+/** How long the result of a check is valid, and how long a failed start waits until the next attempt, in milliseconds. */
+export const CHECK_INTERVAL_MS = 1_000;
 
 /** How long all checks and statements must succeed until an outage is over, in milliseconds. */
 const STABLE_MS = 5_000;
@@ -34,8 +34,9 @@ export class DatabaseHealth {
     private readonly shutdown: AbortSignal,
   ) {}
 
-  /** Begins to watch statements. Call it once the database can be used. */
+  /** Begins to watch statements, and the end of an outage. Call it once the database can be used. */
   start(): void {
+    this.expire();
     this.dataSource.onError((error) => {
       if (!(error instanceof DatabaseUnavailableError)) return;
       this.recordFailure(error);
@@ -47,6 +48,20 @@ export class DatabaseHealth {
   /** @throws {DatabaseUnavailableError} if the database could not be written when it was last checked */
   checkWritable(): Promise<void> {
     return (this.check ??= requestContext.run(undefined, () => this.runCheck()));
+  }
+
+  /** Records a failure of a statement, a check or a start. */
+  recordFailure(error: unknown): void {
+    const now = performance.now();
+    this.outage ??= { start: now, lastFailure: now, reasons: new Set() };
+    this.outage.lastFailure = now;
+    this.outage.isDiskFull ||= getDriverErrorCode(error) === DISK_FULL;
+    const reason = describeDriverError(error).replace(/\.$/, '');
+    if (this.outage.reasons.has(reason)) return;
+    this.outage.reasons.add(reason);
+    this.logger.error(
+      `Database connection failed: ${reason}, retrying every ${CHECK_INTERVAL_MS} ms`,
+    );
   }
 
   /** Ends the validity of the last check, and checks again during an outage. */
@@ -68,19 +83,6 @@ export class DatabaseHealth {
     }
     // A disk that has no space for rows may still have some for the check.
     if (this.outage?.isDiskFull) throw new DatabaseUnavailableError();
-  }
-
-  private recordFailure(error: unknown): void {
-    const now = performance.now();
-    this.outage ??= { start: now, lastFailure: now, reasons: new Set() };
-    this.outage.lastFailure = now;
-    this.outage.isDiskFull ||= getDriverErrorCode(error) === DISK_FULL;
-    const reason = describeDriverError(error).replace(/\.$/, '');
-    if (this.outage.reasons.has(reason)) return;
-    this.outage.reasons.add(reason);
-    this.logger.error(
-      `Database connection failed: ${reason}, retrying every ${CHECK_INTERVAL_MS} ms`,
-    );
   }
 
   private recordSuccess(): void {

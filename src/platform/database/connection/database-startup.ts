@@ -12,7 +12,7 @@ import { InjectDataSource } from '@nestjs/typeorm';
 import { CONFIG, type Config } from '../../config/config.js';
 import { StartupError } from '../../errors/startup-error.js';
 import { createServiceDataSource } from './create-data-source.js';
-import { DatabaseHealth } from './database-health.js';
+import { CHECK_INTERVAL_MS, DatabaseHealth } from './database-health.js';
 import { withDeadline } from './deadline.js';
 import { DatabaseMetrics } from '../../metrics/database-metrics.js';
 import {
@@ -23,9 +23,6 @@ import {
   isTemporary,
 } from './driver-errors.js';
 import { ServiceDataSource, SchemaOutdatedError } from './service-data-source.js';
-
-/** The delay between two attempts to connect, in milliseconds. */
-const RETRY_DELAY_MS = 1_000;
 
 /** Migrates and opens the database at startup. While that fails, but may succeed later, the application responds 503. */
 @Injectable()
@@ -77,21 +74,11 @@ export class DatabaseStartup implements OnApplicationBootstrap, OnApplicationShu
 
   private async retryConnect(firstError: unknown): Promise<void> {
     const { signal } = this.shutdown;
-    const startedAt = performance.now();
-    let lastMessage: string | undefined;
     for (let error = firstError; error !== undefined; error = await this.tryOpen()) {
-      const message =
-        error instanceof SchemaOutdatedError
-          ? `${error.message} Checking again every ${RETRY_DELAY_MS} ms`
-          : `Database connection failed: ${describeDriverError(error)}, retrying every ${RETRY_DELAY_MS} ms`;
-      if (message !== lastMessage) this.logger.warn(message);
-      lastMessage = message;
-      await delay(RETRY_DELAY_MS, undefined, { signal }).catch(() => undefined);
+      this.health.recordFailure(error);
+      await delay(CHECK_INTERVAL_MS, undefined, { signal }).catch(() => undefined);
       if (signal.aborted) return;
     }
-    if (!this.isReady) return;
-    const seconds = (performance.now() - startedAt) / 1_000;
-    this.logger.log(`Database connection established after ${seconds.toFixed(1)} s`);
   }
 
   /** @returns the error, if it is worth a retry */
