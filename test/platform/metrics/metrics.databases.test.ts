@@ -1,4 +1,4 @@
-import { statfsSync, statSync } from 'node:fs';
+import { renameSync, statfsSync, statSync } from 'node:fs';
 import { Agent } from 'node:http';
 import { dirname } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -292,7 +292,7 @@ describeOnPostgres('GET /metrics beside an open transaction', () => {
 });
 
 describeOnSqlite('GET /metrics on SQLite', () => {
-  it('reports the sizes of the database, of its WAL and of its disk', async () => {
+  it('reports the sizes of the database, of its WAL and of its disk, and NaN for a file that was moved', async () => {
     const file = app.dataSource.options.database as string;
     const values = await scrape();
     const getBytes = (name: string) => values.get(`service_database_${name}_bytes`)!;
@@ -302,6 +302,9 @@ describeOnSqlite('GET /metrics on SQLite', () => {
     expect(getBytes('disk_size')).toBe(blocks * bsize);
     // Other tests write to the same disk.
     expect(getBytes('disk_free') / (bavail * bsize)).toBeCloseTo(1, 1);
+    renameSync(`${file}-wal`, `${file}.moved`);
+    expect((await scrape()).get('service_database_wal_size_bytes')).toBeNaN();
+    renameSync(`${file}.moved`, `${file}-wal`);
   });
 });
 
