@@ -1,7 +1,7 @@
 import './platform/application/check-node-version.js';
-import { setSourceMapsSupport } from 'node:module';
 
 // Stack traces have the lines of the sources. Node reads only the maps of modules that are imported after this call.
+const { setSourceMapsSupport } = await import('node:module');
 setSourceMapsSupport(true, { nodeModules: false });
 const { AppModule } = await import('./app.module.js');
 const { runService } = await import('./platform/application/run-service.js');

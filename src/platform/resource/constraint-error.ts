@@ -71,7 +71,8 @@ async function toForeignKeyError(
   const missing: string[] = [];
   for (const { columns, referencedTablePath } of metadata.foreignKeys) {
     const { propertyName } = columns[0]!;
-    const value: unknown = row[propertyName] ?? undefined;
+    // With `@ManyToOne`, the property has the other entity, or only its id.
+    const value: unknown = columns[0]!.getEntityValue(row) ?? undefined;
     if (value === undefined) continue;
     references.push(propertyName);
     const parameters = new StatementParameters(manager.dataSource);

@@ -26,6 +26,7 @@ export type PatchValue<Value> = Value extends readonly unknown[]
  * the result of `applyMergePatch` with the DTO of the resource.
  *
  * @param clearable the optional properties
+ * @throws {TypeError} if a property has other decorators, but no `@Property`
  */
 export function MergePatch<Body, const Clearable extends string & keyof Body = never>(
   body: Type<Body>,
@@ -33,7 +34,9 @@ export function MergePatch<Body, const Clearable extends string & keyof Body = n
 ): Type<Patch<Body, Clearable>> {
   class MergePatchBody {}
   for (const [name, schema] of getFields(body).declared) {
-    if (schema.readOnly === true || schema === WITHOUT_SCHEMA) continue;
+    if (schema.readOnly === true) continue;
+    if (schema === WITHOUT_SCHEMA)
+      throw new TypeError(`MergePatch of ${body.name}: declare ${name} with @Property.`);
     const nullable = (clearable as readonly string[]).includes(name);
     Property({ ...toPatch(schema), optional: true, nullable })(MergePatchBody.prototype, name);
   }

@@ -33,7 +33,9 @@ export class ResourceKit implements ListServices {
     repository: Repository<Entity>,
     options: ResourceOptions<Entity, Body>,
   ): Resource<Entity, Body> {
-    this.database.onReady(async () => refuseIgnoredFeatures(repository));
+    // A provider of the request scope calls this for each request.
+    if (this.database.isReady) refuseIgnoredFeatures(repository);
+    else this.database.onReady(async () => refuseIgnoredFeatures(repository));
     return new Resource(repository, options, this);
   }
 }

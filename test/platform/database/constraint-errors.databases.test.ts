@@ -1,13 +1,30 @@
 import type { Test } from 'supertest';
+import { Column, Entity, JoinColumn, ManyToOne } from 'typeorm';
+import { CategoryEntity } from '../../../src/modules/categories/category.entity.js';
 import { CategoriesModule } from '../../../src/modules/categories/categories.module.js';
-import { toConstraintError } from '../../../src/platform/index.js';
+import { Feature, IdColumn, toConstraintError } from '../../../src/platform/index.js';
 import { useApp } from '../support/app.js';
 import { describeOnPostgres } from '../support/databases.js';
 import { type Cage, CageEntity, CagesController, CagesModule } from '../support/cages.module.js';
 
 const MISSING_ID = Number.MAX_SAFE_INTEGER;
 
-const app = useApp({ features: [CategoriesModule, CagesModule] });
+/** A cage with a relation instead of the column of the category. */
+@Entity('cages')
+class RelatedCageEntity {
+  @IdColumn('pk_cages') id!: number;
+  @Column('varchar') label!: string;
+  @Column('varchar') room!: string;
+  @Column('int', { name: 'shelf_position' }) shelfPosition!: number;
+  @ManyToOne(() => CategoryEntity)
+  @JoinColumn({ name: 'category_id' })
+  category!: Pick<CategoryEntity, 'id'>;
+}
+
+@Feature({ tag: { name: 'cages', description: 'Cages.' }, entities: [RelatedCageEntity] })
+class RelatedCagesModule {}
+
+const app = useApp({ features: [CategoriesModule, CagesModule, RelatedCagesModule] });
 
 let count = 0;
 const newCage = (properties: object = {}): Omit<Cage, 'id'> => ({
@@ -125,6 +142,15 @@ describe('toConstraintError', () => {
     expect(await insert(newCage({ categoryId: MISSING_ID }))).toMatchObject({
       code: 'VALIDATION_FAILED',
       message: 'category.id must reference an existing resource.',
+    });
+  });
+
+  it('takes the id of a reference out of the entity that it refers to', async () => {
+    const cages = app.dataSource.getRepository(RelatedCageEntity);
+    const row = { ...newCage(), category: { id: MISSING_ID } };
+    const error: unknown = await cages.insert(row).catch((reason: unknown) => reason);
+    expect(await toConstraintError(error, cages, row)).toMatchObject({
+      message: 'category must reference an existing resource.',
     });
   });
 

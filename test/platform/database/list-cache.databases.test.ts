@@ -5,6 +5,7 @@ import { readFile } from 'node:fs/promises';
 import { once } from 'node:events';
 import { connect } from 'node:net';
 import { join } from 'node:path';
+import { CategoriesModule } from '../../../src/modules/categories/categories.module.js';
 import { CategoryEntity } from '../../../src/modules/categories/category.entity.js';
 import {
   BodyTooLargeError,
@@ -483,7 +484,8 @@ describeOnPostgres('GET /v1/categories', () => {
   const start = async (at?: TestDatabase): Promise<TestApp> => {
     const own = at ?? (await createDatabase());
     if (at === undefined) databases.push(own);
-    const instance = await startApp({ database: own, logger });
+    // Replication would need the tables of other features that refer to the categories.
+    const instance = await startApp({ database: own, logger, features: [CategoriesModule] });
     instances.push(instance);
     return instance;
   };

@@ -9,9 +9,12 @@ import {
   DeleteDateColumn,
   Entity,
   ManyToOne,
+  PrimaryColumn,
+  PrimaryGeneratedColumn,
   Repository,
   TableInheritance,
   UpdateDateColumn,
+  VersionColumn,
   VirtualColumn,
 } from 'typeorm';
 import { CategoryEntity } from '../../../src/modules/categories/category.entity.js';
@@ -175,6 +178,25 @@ class GeneratingEntity {
   @Column('varchar', { generated: 'uuid' }) code!: string;
 }
 
+@Entity('huts')
+class HutEntity {
+  @PrimaryGeneratedColumn('uuid') id!: string;
+  @VersionColumn() lockVersion!: number;
+  @Column('varchar', { nullable: true, default: 'red' }) color!: string | null;
+}
+
+@Entity('beds')
+class BedEntity {
+  @PrimaryColumn('varchar') code!: string;
+  @VersionColumn({ name: 'lock_version' }) version!: number;
+}
+
+@Entity('rugs')
+class RugEntity {
+  @PrimaryGeneratedColumn({ name: 'rug_id' }) id!: number;
+  @PrimaryColumn('integer') room!: number;
+}
+
 @Entity('pets')
 class RelatedEntity {
   @IdColumn('pk_pets') id!: number;
@@ -244,8 +266,18 @@ describe('the resource kit', () => {
     ['declared by a relation', RelatedEntity, 'RelatedEntity.category.id'],
   ])('fails startup if it would not write a column that is %s', async (_kind, entity, name) => {
     await expect(start(createResource(entity))).rejects.toThrow(
-      `The resource kit ignores the column of ${name}: declare a property`,
+      `The resource kit does not support the column of ${name}: declare a property`,
     );
+  });
+
+  it.each<[Type<object>, string[]]>([
+    [HutEntity, ['the id', 'the version', 'the default']],
+    [BedEntity, ['the id', 'the version']],
+    [RugEntity, ['the id']],
+  ])('fails startup if it could not store or find rows of %p', async (entity, parts) => {
+    const error = await start(createResource(entity)).catch(String);
+    const found = String(error).match(/(?<=does not support )the \w+/g);
+    expect(found).toEqual(parts);
   });
 
   it('fails startup with a sentence for each feature of TypeORM that it would ignore', async () => {
@@ -266,7 +298,7 @@ describe('the resource kit', () => {
       'orderBy of BirdEntity: lists have the order of the ids.',
     ];
     await expect(start(createResource(BirdEntity))).rejects.toThrow(
-      ignored.map((each) => `The resource kit ignores ${each}`).join('\n'),
+      ignored.map((each) => `The resource kit does not support ${each}`).join('\n'),
     );
   });
 
@@ -274,7 +306,7 @@ describe('the resource kit', () => {
     const sentence = 'afterInsert for CategoryEntity: call it in the service.';
     for (const subscriber of [Audit, Trace])
       await expect(start(createFeature(subscriber))).rejects.toThrow(
-        `The resource kit ignores ${subscriber.name}.${sentence}`,
+        `The resource kit does not support ${subscriber.name}.${sentence}`,
       );
     await expect(start(createFeature(QueryLog))).resolves.toBeUndefined();
   });

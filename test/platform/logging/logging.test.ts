@@ -29,7 +29,15 @@ const randomSecret = (): string => randomBytes(24).toString('base64url');
 const bearer = (key: string): string => `Authorization: Bearer ${key}`;
 
 /** A line of the JSON log. */
-type LogLine = Readonly<Record<'level' | 'message' | 'timestamp' | 'requestId', string>>;
+type LogLine = Readonly<
+  Record<'level' | 'message' | 'timestamp' | 'requestId' | 'context', string>
+>;
+
+/** The contexts in which the platform logs. */
+const PLATFORM_CONTEXTS = new Set([
+  PRODUCT.title,
+  ...'ApiKeysService ApiKeyVerifier Authentication Database DatabaseStartup Http'.split(' '),
+]);
 
 const parseLog = (output: string): LogLine[] =>
   output.match(/.+/g)!.map((line) => JSON.parse(line) as LogLine);
@@ -235,9 +243,10 @@ describe('the log of a service process', () => {
     await service.stop();
     await services.close();
 
-    // The lines of standard output come before those of standard error.
+    // The lines of standard output come before those of standard error. A module may log, too.
     const lines = parseLog(service.output).filter(
-      ({ message }) => !message.startsWith('Applied migration '),
+      ({ context, message }) =>
+        PLATFORM_CONTEXTS.has(context) && !message.startsWith('Applied migration '),
     );
     expect(lines.map(({ level, message }) => `${level} ${message.split(' ')[0]}`)).toEqual([
       'warn Created',

@@ -1,5 +1,6 @@
 import type { Type } from '@nestjs/common';
 import type { ObjectLiteral, Repository } from 'typeorm';
+import type { ColumnMetadata } from 'typeorm/metadata/ColumnMetadata.js';
 
 /** Features of columns, as TypeORM's metadata has them, and what to do instead. */
 const COLUMN_FEATURES = [
@@ -17,6 +18,10 @@ const ENTITY_EVENTS = ['Insert', 'Update', 'Remove', 'SoftRemove', 'Recover']
   .flatMap((action) => [`before${action}`, `after${action}`])
   .concat('afterLoad');
 
+/** Whether a column and its property have a name. */
+const isNamed = (column: ColumnMetadata | undefined, name: string): column is ColumnMetadata =>
+  column?.propertyName === name && column.databaseName === name;
+
 /**
  * Refuses an entity with features of TypeORM that the statements of the resource kit would ignore, or a column that they
  * could not store.
@@ -24,8 +29,8 @@ const ENTITY_EVENTS = ['Insert', 'Update', 'Remove', 'SoftRemove', 'Recover']
  * @throws {TypeError} with a sentence for each
  */
 export function refuseIgnoredFeatures({ metadata, manager }: Repository<ObjectLiteral>): void {
-  const { columns, listeners, eagerRelations, inheritancePattern, orderBy, name, target } =
-    metadata;
+  const { columns, primaryColumns, versionColumn } = metadata;
+  const { listeners, eagerRelations, inheritancePattern, orderBy, name, target } = metadata;
   const ignored = columns.flatMap((column) =>
     COLUMN_FEATURES.filter(([key, value]) => column[key] === value).map(
       ([, , feature, instead]) => `${feature} of ${name}.${column.propertyPath}: ${instead}.`,
@@ -44,7 +49,16 @@ export function refuseIgnoredFeatures({ metadata, manager }: Repository<ObjectLi
     if (event !== undefined && (target === entity || (target as Type).prototype instanceof entity))
       ignored.push(`${subscriber.constructor.name}.${event} for ${name}: call it in the service.`);
   }
-  for (const column of columns)
+  const [id] = primaryColumns;
+  if (!isNamed(id, 'id') || id.generationStrategy === 'uuid' || primaryColumns.length > 1)
+    ignored.push(`the id of ${name}: declare it as a property named id, with @IdColumn.`);
+  if (versionColumn && !isNamed(versionColumn, 'version'))
+    ignored.push(
+      `the version of ${name}: declare it as a property named version, with the @VersionColumn of the platform.`,
+    );
+  for (const column of columns) {
+    if (column.isNullable && (column.default ?? null) !== null)
+      ignored.push(`the default of ${name}.${column.propertyPath}: set it in the service.`);
     if (
       !column.isPrimary &&
       (column.isVirtual ||
@@ -54,6 +68,9 @@ export function refuseIgnoredFeatures({ metadata, manager }: Repository<ObjectLi
       ignored.push(
         `the column of ${name}.${column.propertyPath}: declare a property of its own for it, or, if it is generated, give it a default.`,
       );
+  }
   if (ignored.length === 0) return;
-  throw new TypeError(ignored.map((each) => `The resource kit ignores ${each}`).join('\n'));
+  throw new TypeError(
+    ignored.map((each) => `The resource kit does not support ${each}`).join('\n'),
+  );
 }
