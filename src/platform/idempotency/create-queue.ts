@@ -30,6 +30,8 @@ interface Item<Response> extends NewRow {
   readonly deadline: Deadline;
   readonly resolve: (response: Response) => void;
   readonly reject: (error: unknown) => void;
+  /** Whether the row was stored again, because the record with which its key collided was not found. */
+  isRepeated?: boolean;
 }
 
 type Items<Response> = readonly Item<Response>[];
@@ -157,7 +159,12 @@ export class CreateQueue<Entity extends ObjectLiteral, Response> {
     } catch (error) {
       if (!isRejection(error)) return rejectAll(items, error);
       // One of the rows undoes the whole transaction.
-      for (const item of items) await this.storeAccepted([item]);
+      const end = performance.now() + BUDGET_MS;
+      for (const [index, item] of items.entries()) {
+        if (performance.now() > end) return void this.waiting.unshift(...items.slice(index));
+        await this.storeAccepted([item]);
+        await turn();
+      }
       return;
     }
     const { responses, failures } = outcome;
@@ -200,7 +207,8 @@ export class CreateQueue<Entity extends ObjectLiteral, Response> {
     for (const item of await this.replayRecorded([...failures.keys()])) {
       const error = failures.get(item);
       // The record has been deleted since the collision: the row is stored again.
-      if (isRecordCollision(error)) {
+      if (isRecordCollision(error) && !item.isRepeated) {
+        item.isRepeated = true;
         this.waiting.unshift(item);
         continue;
       }
@@ -208,7 +216,8 @@ export class CreateQueue<Entity extends ObjectLiteral, Response> {
         db_collection_name: this.repository.metadata.tableName,
         db_response_status_code: getDriverErrorCode(error),
       });
-      item.reject(error);
+      const message = 'The record of an Idempotency-Key exists, and cannot be read';
+      item.reject(isRecordCollision(error) ? new Error(message, { cause: error }) : error);
     }
   }
 

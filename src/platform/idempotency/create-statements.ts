@@ -71,7 +71,7 @@ export class CreateStatements<Entity extends ObjectLiteral, Response> {
     );
     const insert = `${sql} RETURNING "id"`;
     const stored: { id: number | string }[] = await manager.query(
-      complete?.(insert) ?? insert,
+      complete?.(insert) ?? `${insert}, ${this.dialect.inTransaction}`,
       values,
     );
     if (stored.length < rows.length)

@@ -1,7 +1,9 @@
 /** Requests that take effect once: the response is recorded in the transaction of what the request changes. */
-import type { DataSource, EntityManager, QueryFailedError } from 'typeorm';
+import type { DatabaseError } from 'pg';
+import type { DataSource, EntityManager } from 'typeorm';
 import {
   DatabaseUnavailableError,
+  getDriverError,
   isUniqueViolation,
 } from '../database/connection/driver-errors.js';
 import { type AfterCommit, runTransaction } from '../database/connection/run-transaction.js';
@@ -109,10 +111,13 @@ export async function insertRecords(
   await (manager.queryRunner as ServiceQueryRunner).queryWithNext(sql, values);
 }
 
-/** Whether a statement failed because a key already has a record. */
+/** Whether a statement failed because a key already has a record: SQLite names the column, PostgreSQL the constraint. */
 export function isRecordCollision(error: unknown): boolean {
-  const { query = '' } = error as Partial<QueryFailedError>;
-  return isUniqueViolation(error) && query.startsWith('INSERT INTO "idempotency_records"');
+  const { constraint, message } = Object(getDriverError(error)) as Partial<DatabaseError>;
+  return (
+    isUniqueViolation(error) &&
+    /^pk_idempotency_records$|: idempotency_records\.api_key_id,/.test(constraint ?? message!)
+  );
 }
 
 /** Returns the record of a response. */

@@ -48,6 +48,24 @@ describe('a transaction that conflicts with others again and again', () => {
   });
 });
 
+describe('a lock that is not available in the lock_timeout of the role', () => {
+  it('returns 503, and stores the row once it is', async () => {
+    const database = await createDatabase();
+    const name = new URL(database.url).pathname.slice(1);
+    await queryPostgres(database.url, `ALTER DATABASE "${name}" SET lock_timeout = '50ms'`);
+    const app = await startApp({ database });
+    const other = await connectToPostgres(database.url);
+    await other.query('BEGIN; LOCK TABLE "categories" IN EXCLUSIVE MODE');
+    expect(await app.categories.create('locked')).toBeError('SERVICE_UNAVAILABLE');
+    await other.query('ROLLBACK');
+    await other.end();
+    expect((await app.categories.create('free')).status).toBe(201);
+    expect(await app.categories.getNames()).toEqual(['free']);
+    await app.stop();
+    await database.drop();
+  });
+});
+
 describe('two transactions that wait for each other', () => {
   const app = useApp({ features: [CategoriesModule, CagesModule] });
 

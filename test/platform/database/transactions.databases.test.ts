@@ -10,6 +10,7 @@ import type {
   ServiceQueryRunner,
 } from '../../../src/platform/database/connection/service-data-source.js';
 import { useApp } from '../support/app.js';
+import { createKey } from '../support/fixtures.js';
 import { DATABASE, describeOnPostgres, describeOnSqlite } from '../support/databases.js';
 
 const { jest } = import.meta;
@@ -157,29 +158,43 @@ async function disconnect({ queryRunner }: EntityManager): Promise<void> {
 }
 
 describeOnPostgres('DataSource.transaction on PostgreSQL', () => {
-  it.each([
-    ['SELECT pg_cancel_backend(pg_backend_pid())', false],
-    ['SELECT 1 / 0', true],
-  ])(
-    'says that a statement may have taken effect if its BEGIN failed alone, as by %s, before another: %s',
-    async (failure, hasRecord) => {
-      // oxlint-disable-next-line unbound-method -- called with the client below
-      const { query } = Client.prototype;
-      jest.spyOn(Client.prototype, 'query').mockImplementation(function (
-        this: Client,
-        ...[text, ...rest]: any[]
-      ) {
-        return query.apply(this, [text === 'START TRANSACTION' ? failure : text, ...rest] as never);
-      });
-      const insert = `INSERT INTO "categories" ("name") VALUES ('alone')`;
-      const outcome = dataSource.transaction(async ({ queryRunner }) => {
-        if (hasRecord) await (queryRunner as ServiceQueryRunner).queryWithNext(insert, []);
-        else await queryRunner!.query(insert);
-      });
-      await expect(outcome).rejects.toThrow(DatabaseUnavailableError);
-      await expect(outcome).rejects.toThrow(/may have taken effect/);
-    },
-  );
+  it('stores nothing if its START is cancelled, whatever comes first', async () => {
+    // oxlint-disable-next-line unbound-method -- called with the client below
+    const { query } = Client.prototype;
+    const cancel = 'SELECT pg_cancel_backend(pg_backend_pid())';
+    const spy = jest.spyOn(Client.prototype, 'query').mockImplementation(function (
+      this: Client,
+      ...[text, ...rest]: any[]
+    ) {
+      const sent: unknown = String(text).startsWith('START') ? cancel : text;
+      return query.apply(this, [sent, ...rest] as never);
+    });
+    const insert = `INSERT INTO "categories" ("name") VALUES ('alone')`;
+    const kinds: ((manager: EntityManager) => Promise<unknown>)[] = [
+      (manager) => manager.query(insert),
+      ({ queryRunner }) => (queryRunner as ServiceQueryRunner).queryWithNext(insert, []),
+      (manager) => manager.transaction((savepoint) => savepoint.query(insert)),
+    ];
+    for (const kind of kinds)
+      await expect(dataSource.transaction(kind)).rejects.toThrow(UNAVAILABLE);
+    const categories = app.app.get(CategoriesService);
+    const creates = ['a', 'b'].map((name) => categories.create({ name }, createKey()));
+    for (const create of creates) await expect(create).rejects.toThrow(UNAVAILABLE);
+    spy.mockRestore();
+    expect(await app.categories.getNames()).toEqual([]);
+  });
+
+  it('returns no connection to the pool that is still in it, because its ROLLBACK was cancelled', async () => {
+    const outcome = dataSource.transaction(async (manager) => {
+      const { query } = manager.queryRunner!;
+      manager.queryRunner!.query = (...[text, ...rest]: Parameters<typeof query>) =>
+        query.call(manager.queryRunner, text === 'ROLLBACK' ? 'SELECT 1 / 0' : text, ...rest);
+      await manager.query('SELECT 1');
+      throw new Error('undone');
+    });
+    await expect(outcome).rejects.toThrow(/undone|division/);
+    for (let n = 0; n < 10; n++) expect((await app.categories.create('next')).status).toBe(201);
+  });
 
   it.each([
     ['a statement', (manager: EntityManager) => manager.query('SELECT 1')],

@@ -204,9 +204,9 @@ const REFUSALS: Refusal[] =
       ]
     : [
         ['an exception', [`RAISE EXCEPTION 'bad'`]],
-        ['an error of class 54', [`RAISE EXCEPTION USING ERRCODE = '54000'`]],
-        ['an error of class 44', [`RAISE EXCEPTION USING ERRCODE = '44000'`]],
-        ['an error of class 38', [`RAISE EXCEPTION USING ERRCODE = '38000'`]],
+        ...'54000 44000 38000 42501 40001 57014 25006 08006'
+          .split(' ')
+          .map((code): Refusal => [`error ${code}`, [`RAISE EXCEPTION USING ERRCODE = '${code}'`]]),
         ['a failed assertion', ['ASSERT FALSE']],
         ['a trigger that drops it', ['RETURN NULL']],
         ['a constraint at COMMIT', [`RAISE EXCEPTION 'bad'`, 'AFTER INSERT']],
@@ -267,6 +267,18 @@ describe('a row that the database refuses', () => {
     });
     const second = await categories.create({ name: 'second' }, createKey(value, 'another request'));
     expect(await app.categories.getAll()).toEqual([first, second]);
+  });
+
+  it('is refused if its record violates another constraint than that of its key', async () => {
+    await app.dataSource.query(
+      `CREATE UNIQUE INDEX "one" ON "idempotency_records" ("fingerprint") WHERE "fingerprint" = 'one'`,
+    );
+    cleanUp.push('DROP INDEX "one"');
+    await categories.create({ name: 'first' }, createKey(undefined, 'one'));
+    await expect(
+      categories.create({ name: 'second' }, createKey(undefined, 'one')),
+    ).rejects.toMatchObject({ code: 'ALREADY_EXISTS' });
+    expect(await app.categories.getNames()).toEqual(['first']);
   });
 
   describeOnPostgres('by a policy', () => {

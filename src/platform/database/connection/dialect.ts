@@ -25,6 +25,8 @@ export interface Dialect {
    * if only a transaction does so.
    */
   readonly toCompleteInsert: ((insert: string, count: number) => string) | undefined;
+  /** An expression for the RETURNING of a statement that must fail outside of a transaction. */
+  readonly inTransaction: string;
   /** A statement after which deferred constraints are checked at each statement; undefined if there is none. */
   readonly checkImmediately: string | undefined;
   /** Whether triggers keep the revision of each table in the table `revisions`; otherwise the file has one revision. */

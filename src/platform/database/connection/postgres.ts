@@ -51,6 +51,7 @@ const DIALECT: Dialect = {
     count === 1
       ? insert
       : `WITH "rows" AS (${insert}) SELECT "id", 1 / (count(*) OVER () / ${count}) FROM "rows"`,
+  inTransaction: `1 / (current_setting('transaction_deferrable') = 'on')::integer`,
   checkImmediately: 'SET CONSTRAINTS ALL IMMEDIATE',
   hasRevisionTable: true,
 };
@@ -307,7 +308,9 @@ export class PgQueryRunner extends PostgresQueryRunner {
   }
 
   override query(query: string, parameters?: any[], useStructuredResult?: boolean): Promise<any> {
-    if (/^(START TRANSACTION|SAVEPOINT)/.test(query)) return this.queryWithNext(query);
+    if (query.startsWith('SAVEPOINT')) return this.queryWithNext(query);
+    // Only `inTransaction` depends on DEFERRABLE.
+    if (query === 'START TRANSACTION') return this.queryWithNext(`${query} DEFERRABLE`);
     const run = async (): Promise<any> => {
       try {
         if (this.closing !== undefined)
@@ -321,14 +324,16 @@ export class PgQueryRunner extends PostgresQueryRunner {
         return result;
       } catch (error) {
         this.hasFailed = this.isTransactionActive;
+        const isCommit = this.isTransactionActive ? query === 'COMMIT' : !this.reads;
+        const translated = this.dataSource.translateError(error, { isCommit });
+        const isReadOnly = getDriverErrorCode(error) === READ_ONLY_TRANSACTION;
         // The connection would stay read-only, at a standby, or unconfirmed.
         if (
-          getDriverErrorCode(error) === READ_ONLY_TRANSACTION ||
+          (isReadOnly && translated instanceof DatabaseUnavailableError) ||
           this.databaseConnection?.isUnconfirmed
         )
           void this.databaseConnection?.end();
-        const isCommit = this.isTransactionActive ? query === 'COMMIT' : !this.reads;
-        throw this.dataSource.translateError(error, { isCommit });
+        throw translated;
       }
     };
     // A statement outside of a transaction is a transaction of its own.
@@ -352,29 +357,29 @@ export class PgQueryRunner extends PostgresQueryRunner {
     clearTimeout(this.timer);
     // The cancellation must not arrive at the next query of the connection.
     await this.closing;
+    // If a ROLLBACK was cancelled, the connection is still in its transaction.
+    const client = this.databaseConnection;
+    if (client !== undefined && client.getTransactionStatus() !== 'I') await close(client);
     await super.release();
   }
 
   /** Sends a statement after those that were held, and waits for all. */
   private async send(query: string, parameters?: any[], isStructured?: boolean): Promise<any> {
-    if (this.held.length === 0) return super.query(query, parameters, isStructured);
+    const held = this.held.splice(0);
+    // If the START fails, such as because it is cancelled, a statement that was sent with it is committed alone.
+    if (held[0]?.[0].startsWith('START') && !query.includes(DIALECT.inTransaction))
+      await super.query(held.shift()![0]);
+    if (held.length === 0) return super.query(query, parameters, isStructured);
     const client = await this.connect();
     // The held statements are written first, because TypeORM awaits something before it sends the last one.
-    const held = this.held.splice(0).map(([text, values]) => {
+    const sent = held.map(([text, values]) => {
       this.dataSource.logger.logQuery(text, values, this);
       return client.query(text, values).catch((error: Error) => {
         throw new QueryFailedError(text, values, error);
       });
     });
-    const all: Promise<unknown>[] = [...held, super.query(query, parameters, isStructured)];
-    const results = await Promise.all(all).catch(async (error: QueryFailedError) => {
-      const isOutside = error.query === 'START TRANSACTION' && !this.reads;
-      // What has succeeded without a transaction was committed.
-      if (isOutside && (await Promise.allSettled(all)).some(({ status }) => status === 'fulfilled'))
-        throw this.dataSource.report(new DatabaseUnavailableError(error, true));
-      throw error;
-    });
-    return results.at(-1);
+    const all: Promise<unknown>[] = [...sent, super.query(query, parameters, isStructured)];
+    return (await Promise.all(all)).at(-1);
   }
 }
 

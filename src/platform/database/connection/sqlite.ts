@@ -32,6 +32,7 @@ const DIALECT: Dialect = {
   rowLock: '',
   clock: undefined,
   toCompleteInsert: undefined,
+  inTransaction: 'TRUE',
   checkImmediately: undefined,
   hasRevisionTable: false,
 };

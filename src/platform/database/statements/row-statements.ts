@@ -48,6 +48,7 @@ export async function selectOne<Entity extends ObjectLiteral>(
  * string (`ColumnMetadata.createValueMap`). Use a `CreateQueue` for a create request that inserts only one row.
  *
  * @throws {QueryFailedError} if the row violates a constraint: see `toConstraintError`
+ * @throws {Error} if a trigger has dropped it
  * @throws {DatabaseUnavailableError}
  */
 export async function insertReturning<Entity extends ObjectLiteral>(
@@ -55,7 +56,9 @@ export async function insertReturning<Entity extends ObjectLiteral>(
   row: InsertRow<Entity>,
 ): Promise<Entity> {
   const insert = buildInsert(repository, [toNewRow(repository, row)]);
-  return (await runReturning(repository, insert))!;
+  const stored = await runReturning(repository, insert);
+  if (stored === undefined) throw new Error('The row was not stored: a trigger has dropped it');
+  return stored;
 }
 
 /**
