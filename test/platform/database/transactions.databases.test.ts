@@ -186,9 +186,13 @@ describeOnPostgres('DataSource.transaction on PostgreSQL', () => {
 
   it('returns no connection to the pool that is still in it, because its ROLLBACK was cancelled', async () => {
     const outcome = dataSource.transaction(async (manager) => {
-      const { query } = manager.queryRunner!;
-      manager.queryRunner!.query = (...[text, ...rest]: Parameters<typeof query>) =>
-        query.call(manager.queryRunner, text === 'ROLLBACK' ? 'SELECT 1 / 0' : text, ...rest);
+      const runner = manager.queryRunner!;
+      const query = runner.query.bind(runner);
+      jest
+        .spyOn(runner, 'query')
+        .mockImplementation(async (text, ...rest): Promise<any> =>
+          query(text === 'ROLLBACK' ? 'SELECT 1 / 0' : text, ...rest),
+        );
       await manager.query('SELECT 1');
       throw new Error('undone');
     });
