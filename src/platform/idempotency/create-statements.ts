@@ -82,7 +82,7 @@ export class CreateStatements<Entity extends ObjectLiteral, Response> {
     );
     const records = rows.flatMap(({ key }, index) => (key ? toRecord(key, responses[index]) : []));
     if (records.length === 0) return responses;
-    // In one order, the records of two instances never deadlock: a table without lists has no revision to wait for.
+    // In one order, the batches of two instances do not deadlock: a table without lists has no revision to wait for.
     records.sort((a, b) => (toKeyId(a) < toKeyId(b) ? -1 : 1));
     await insertRecords(manager, records);
     return responses;

@@ -308,7 +308,13 @@ export class PgQueryRunner extends PostgresQueryRunner {
   }
 
   override query(query: string, parameters?: any[], useStructuredResult?: boolean): Promise<any> {
-    if (query.startsWith('SAVEPOINT')) return this.queryWithNext(query);
+    if (query.startsWith('ROLLBACK')) this.hasFailed = false;
+    // What begins and ends a savepoint does not fail; a RELEASE shows whether the statements that were held have.
+    if (
+      /^(SAVEPOINT|ROLLBACK TO)/.test(query) ||
+      (/^RELEASE/.test(query) && this.held.length === 0)
+    )
+      return this.queryWithNext(query);
     // Only `inTransaction` depends on DEFERRABLE.
     if (query === 'START TRANSACTION') return this.queryWithNext(`${query} DEFERRABLE`);
     const run = async (): Promise<any> => {
@@ -320,7 +326,6 @@ export class PgQueryRunner extends PostgresQueryRunner {
         const result: unknown = await this.send(query, parameters, useStructuredResult);
         if (this.databaseConnection?.isUnconfirmed)
           throw this.dataSource.report(createUnconfirmedError());
-        if (query.startsWith('ROLLBACK')) this.hasFailed = false;
         return result;
       } catch (error) {
         this.hasFailed = this.isTransactionActive;
