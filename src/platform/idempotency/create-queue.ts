@@ -247,7 +247,10 @@ export class CreateQueue<Entity extends ObjectLiteral, Response> {
     } catch (error) {
       for (const item of items) item.deadline.mayTakeEffect = false;
       // After another error than the database's own, such as one of its protocol, the rows may have been stored.
-      const isRolledBack = error instanceof RowNotStoredError || isRejectedStatement(error);
+      const isRolledBack =
+        error instanceof RowNotStoredError ||
+        error instanceof TransactionConflictError ||
+        isRejectedStatement(error);
       if (deadline.mayTakeEffect && isRejection(error) && !isRolledBack)
         throw new DatabaseUnavailableError(error, true);
       throw error;
@@ -261,8 +264,7 @@ export class CreateQueue<Entity extends ObjectLiteral, Response> {
 const isAwaited = ({ deadline }: Item<never>): boolean => deadline.remaining > 0;
 
 /** Whether a transaction failed because of its rows, and not because the database did. */
-const isRejection = (error: unknown): boolean =>
-  !(error instanceof DatabaseUnavailableError || error instanceof TransactionConflictError);
+const isRejection = (error: unknown): boolean => !(error instanceof DatabaseUnavailableError);
 
 function rejectAll(items: Items<never>, error: unknown): void {
   for (const { reject } of items) reject(error);

@@ -98,7 +98,7 @@ describe.each([
         expect(await app.send('GET', path)).toBeError('SERVICE_UNAVAILABLE');
       expect(await app.send('GET', paths[0]!, { key })).toBeError('SERVICE_UNAVAILABLE');
     }
-    expect(logger.text).toMatch(/connection failed: The server is a standby: .* \(25006\)/);
+    expect(logger.text).toMatch(/connection failed: The server is a standby, .* \(25006\)/);
     expect(logger.text).not.toContain('during recovery');
     routeTo(primary);
     const listed = await waitFor(
@@ -127,7 +127,7 @@ describe('a standby that lags', () => {
     for (const [command, ...args] of COMMANDS) {
       const { code, stderr } = await runCommand(command, args, { DATABASE_URL: standby.url });
       expect(code).toBe(1);
-      expect(stderr).toMatch(/^error: The server is a standby: .*DATABASE_URL.*\n$/);
+      expect(stderr).toMatch(/^error: The server is a standby, .*DATABASE_URL.*\n$/);
     }
   });
 });

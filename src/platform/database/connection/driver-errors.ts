@@ -75,9 +75,6 @@ type DriverError = Partial<DatabaseError>;
  * @param isCommit whether the statement has an effect that cannot be rolled back
  */
 export function translateDriverError(error: unknown, isCommit = false): unknown {
-  const { routine } = Object(getDriverError(error)) as DriverError;
-  // The trigger of an operator refuses a row with any code.
-  if (routine === 'exec_stmt_raise') return error;
   if (CONFLICT.test(getDriverErrorCode(error))) return new TransactionConflictError(error);
   if (!isUnavailable(error) && !lacksPlatformTable(error)) return error;
   return new DatabaseUnavailableError(error, isCommit && hasUnknownOutcome(error));
@@ -91,7 +88,7 @@ function explain(error: unknown): unknown {
   const isStandby = routine === 'PreventCommandDuringRecovery';
   if (!isStandby && !lacksPlatformTable(error)) return error;
   const text = isStandby
-    ? 'The server is a standby: let DATABASE_URL name the primary, or all servers'
+    ? 'The server is a standby, not the primary, which DATABASE_URL must name'
     : `The database schema is outdated, or the role may not use it: ${message}`;
   return Object.assign(new Error(text), { code: getDriverErrorCode(error) });
 }
@@ -102,8 +99,8 @@ function isUnavailable(error: unknown): boolean {
   if (code === '') return cause instanceof Error && NO_CONNECTION.test(cause.message);
   const { severity, routine } = cause as DriverError;
   if (code === PROTOCOL_VIOLATION) return severity === 'FATAL';
-  // A policy of row security rejects a row with the code of a missing privilege.
-  if (code === '42501' && routine === 'ExecWithCheckOptions') return false;
+  // A policy of row security rejects a row with the code of a missing privilege, and a trigger with any code.
+  if (routine === 'ExecWithCheckOptions' || routine === 'exec_stmt_raise') return false;
   return UNAVAILABLE.test(code);
 }
 

@@ -312,7 +312,7 @@ export class PgQueryRunner extends PostgresQueryRunner {
     // What begins and ends a savepoint does not fail; a RELEASE shows whether the statements that were held have.
     if (
       /^(SAVEPOINT|ROLLBACK TO)/.test(query) ||
-      (/^RELEASE/.test(query) && this.held.length === 0)
+      (query.startsWith('RELEASE') && this.held.length === 0)
     )
       return this.queryWithNext(query);
     // Only `inTransaction` depends on DEFERRABLE.
