@@ -5,7 +5,6 @@ import {
   DatabaseUnavailableError,
   getDriverErrorCode,
   isRejectedStatement,
-  TransactionConflictError,
 } from '../database/connection/driver-errors.js';
 import { getDialect } from '../database/connection/service-data-source.js';
 import { type InsertRow, toNewRow } from '../database/statements/statement-parts.js';
@@ -247,10 +246,7 @@ export class CreateQueue<Entity extends ObjectLiteral, Response> {
     } catch (error) {
       for (const item of items) item.deadline.mayTakeEffect = false;
       // After another error than the database's own, such as one of its protocol, the rows may have been stored.
-      const isRolledBack =
-        error instanceof RowNotStoredError ||
-        error instanceof TransactionConflictError ||
-        isRejectedStatement(error);
+      const isRolledBack = error instanceof RowNotStoredError || isRejectedStatement(error);
       if (deadline.mayTakeEffect && isRejection(error) && !isRolledBack)
         throw new DatabaseUnavailableError(error, true);
       throw error;

@@ -166,6 +166,7 @@ export function isDataOrConstraintError(error: unknown): boolean {
 
 /** Whether the database itself rejected a statement, for whatever reason: PostgreSQL has codes of five characters. */
 export function isRejectedStatement(error: unknown): boolean {
+  if (error instanceof TransactionConflictError) return true;
   return hasRejectedStatement(error, /^(SQLITE_|[\dA-Z]{5}$)/);
 }
 
