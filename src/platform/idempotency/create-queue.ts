@@ -6,7 +6,7 @@ import {
   getDriverErrorCode,
   isRejectedStatement,
 } from '../database/connection/driver-errors.js';
-import { getDialect } from '../database/connection/service-data-source.js';
+import { getDialect, type ServiceQueryRunner } from '../database/connection/service-data-source.js';
 import { type InsertRow, toNewRow } from '../database/statements/statement-parts.js';
 import { requestContext } from '../logging/logger.js';
 import type { DatabaseMetrics } from '../metrics/database-metrics.js';
@@ -178,18 +178,24 @@ export class CreateQueue<Entity extends ObjectLiteral, Response> {
     const { checkImmediately } = getDialect(manager.dataSource);
     const end = performance.now() + BUDGET_MS;
     return manager.transaction(async (transaction) => {
-      if (checkImmediately !== undefined) await transaction.query(checkImmediately);
       const responses = new Map<Item<Response>, Response>();
       const failures = new Map<Item<Response>, unknown>();
-      for (const item of items) {
+      const runner = transaction.queryRunner as ServiceQueryRunner;
+      if (checkImmediately !== undefined) await runner.queryWithNext(checkImmediately);
+      for (const [index, item] of items.entries()) {
         if (performance.now() > end) break;
+        // With names of their own, no row is undone that was stored before.
+        const savepoint = `SAVEPOINT "row_${index}"`;
         try {
-          const [response] = await transaction.transaction((savepoint) =>
-            this.statements.insert(savepoint, [item]),
-          );
+          await runner.queryWithNext(savepoint);
+          const [response] = await this.statements.insert(transaction, [item]);
+          // The record of a key is sent with the end of the savepoint.
+          if (item.key) await runner.query(`RELEASE ${savepoint}`);
+          else await runner.queryWithNext(`RELEASE ${savepoint}`);
           responses.set(item, response!);
         } catch (error) {
           if (!isRejection(error)) throw error;
+          await runner.queryWithNext(`ROLLBACK TO ${savepoint}`);
           failures.set(item, error);
         }
       }

@@ -91,6 +91,26 @@ describe('DataSource.transaction', () => {
     expect(await app.categories.getNames()).toEqual(['outer a', 'outer b']);
   });
 
+  it('rolls back what is done at once in a savepoint', async () => {
+    await dataSource.transaction(async (manager) => {
+      const undone = manager.transaction(async (savepoint) => {
+        await Promise.all(['a', 'b'].map((name) => savepoint.insert(CategoryEntity, { name })));
+        throw new Error('undone');
+      });
+      await expect(undone).rejects.toThrow('undone');
+    });
+    expect(await app.categories.getNames()).toEqual([]);
+  });
+
+  it('is rolled back if its query runner is released before its end', async () => {
+    const queryRunner = dataSource.createQueryRunner();
+    await queryRunner.startTransaction();
+    await queryRunner.manager.insert(CategoryEntity, { name: 'open' });
+    await queryRunner.release();
+    await dataSource.transaction((manager) => manager.insert(CategoryEntity, { name: 'next' }));
+    expect(await app.categories.getNames()).toEqual(['next']);
+  });
+
   it('rejects if it cannot be committed, because an error was caught', async () => {
     const transaction = dataSource.transaction(async (manager) => {
       await manager.insert(CategoryEntity, { name: 'caught' });
@@ -174,6 +194,11 @@ describeOnPostgres('DataSource.transaction on PostgreSQL', () => {
       (manager) => manager.query(insert),
       ({ queryRunner }) => (queryRunner as ServiceQueryRunner).queryWithNext(insert, []),
       (manager) => manager.transaction((savepoint) => savepoint.query(insert)),
+      (manager) => Promise.all([manager.query(insert), manager.query(insert)]),
+      async (manager) => {
+        await manager.query(insert).catch(() => undefined);
+        await manager.query(insert);
+      },
     ];
     for (const kind of kinds)
       await expect(dataSource.transaction(kind)).rejects.toThrow(UNAVAILABLE);

@@ -7,7 +7,7 @@ import {
   DISK_FULL,
   getDriverErrorCode,
 } from './driver-errors.js';
-import type { ServiceDataSource } from './service-data-source.js';
+import { SchemaOutdatedError, type ServiceDataSource } from './service-data-source.js';
 
 /** How long the result of a check is valid, and how long a failed start waits until the next attempt, in milliseconds. */
 export const CHECK_INTERVAL_MS = 1_000;
@@ -59,9 +59,9 @@ export class DatabaseHealth {
     const reason = describeDriverError(error).replace(/\.$/, '');
     if (this.outage.reasons.has(reason)) return;
     this.outage.reasons.add(reason);
-    this.logger.error(
-      `Database connection failed: ${reason}, retrying every ${CHECK_INTERVAL_MS} ms`,
-    );
+    const retry = `retrying every ${CHECK_INTERVAL_MS} ms`;
+    if (error instanceof SchemaOutdatedError) this.logger.warn(`${reason}; ${retry}`);
+    else this.logger.error(`Database connection failed: ${reason}, ${retry}`);
   }
 
   /** Ends the validity of the last check, and checks again during an outage. */

@@ -25,7 +25,7 @@ export interface Dialect {
    * if only a transaction does so.
    */
   readonly toCompleteInsert: ((insert: string, count: number) => string) | undefined;
-  /** An expression for the RETURNING of a statement that must fail outside of a transaction. */
+  /** An expression for the RETURNING of the first statement of a transaction, which then fails if the transaction does not begin. */
   readonly inTransaction: string;
   /** A statement after which deferred constraints are checked at each statement; undefined if there is none. */
   readonly checkImmediately: string | undefined;

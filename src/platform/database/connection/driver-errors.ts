@@ -22,7 +22,7 @@ export class DatabaseUnavailableError extends ApiError {
   }
 }
 
-/** PostgreSQL has ended a transaction because of concurrent ones. Nothing was stored. */
+/** PostgreSQL has ended a transaction or a statement because of concurrent ones. Nothing was stored. */
 export class TransactionConflictError extends ApiError {
   override readonly name = 'TransactionConflictError';
 
@@ -53,8 +53,8 @@ const UNAVAILABLE =
 /** PostgreSQL: a wrong number of parameters or, if FATAL, PgBouncer closing the session. */
 const PROTOCOL_VIOLATION = '08P01';
 
-/** PostgreSQL: a serialization failure, a deadlock, a lock that is not available in the `lock_timeout` of the role. */
-const CONFLICT = /^(40(001|P01)|55P03)$/;
+/** PostgreSQL: a serialization failure, a deadlock; the `lock_timeout` of the role, which has the code of NOWAIT. */
+const CONFLICT = /^(40(001|P01) |55P03 ProcessInterrupts)/;
 
 /** PostgreSQL: the classes of a rejected password, a missing database, and a missing privilege, table or column. */
 const MISCONFIGURED = /^(28|3D|42)/;
@@ -75,7 +75,9 @@ type DriverError = Partial<DatabaseError>;
  * @param isCommit whether the statement has an effect that cannot be rolled back
  */
 export function translateDriverError(error: unknown, isCommit = false): unknown {
-  if (CONFLICT.test(getDriverErrorCode(error))) return new TransactionConflictError(error);
+  const { routine = '' } = Object(getDriverError(error)) as DriverError;
+  if (CONFLICT.test(`${getDriverErrorCode(error)} ${routine}`))
+    return new TransactionConflictError(error);
   if (!isUnavailable(error) && !lacksPlatformTable(error)) return error;
   return new DatabaseUnavailableError(error, isCommit && hasUnknownOutcome(error));
 }

@@ -51,10 +51,14 @@ const DIALECT: Dialect = {
     count === 1
       ? insert
       : `WITH "rows" AS (${insert}) SELECT "id", 1 / (count(*) OVER () / ${count}) FROM "rows"`,
-  inTransaction: `1 / (current_setting('transaction_deferrable') = 'on')::integer`,
+  // See `START_CHECKED`.
+  inTransaction: `1 / (current_setting('transaction_isolation') = 'read uncommitted')::integer`,
   checkImmediately: 'SET CONSTRAINTS ALL IMMEDIATE',
   hasRevisionTable: true,
 };
+
+/** Begins a transaction that a statement with `inTransaction` may follow at once: PostgreSQL takes this level for READ COMMITTED. */
+const START_CHECKED = 'START TRANSACTION ISOLATION LEVEL READ UNCOMMITTED';
 
 /** How long a process waits for another one that migrates the database, in milliseconds; the code of the error after that. */
 const MIGRATION_LOCK_TIMEOUT_MS = 5_000;
@@ -277,6 +281,8 @@ export class PgQueryRunner extends PostgresQueryRunner {
   private closing: Promise<void> | undefined;
   /** Whether a statement of the transaction has failed: PostgreSQL rolls back instead of a COMMIT, without an error. */
   private hasFailed = false;
+  /** The START of the transaction, for which its statements wait. */
+  private starting: Promise<unknown> | undefined;
   /** The statements that are sent with the next one, in one round trip. */
   private held: [query: string, parameters?: unknown[]][] = [];
 
@@ -308,15 +314,8 @@ export class PgQueryRunner extends PostgresQueryRunner {
   }
 
   override query(query: string, parameters?: any[], useStructuredResult?: boolean): Promise<any> {
-    if (query.startsWith('ROLLBACK')) this.hasFailed = false;
-    // What begins and ends a savepoint does not fail; a RELEASE shows whether the statements that were held have.
-    if (
-      /^(SAVEPOINT|ROLLBACK TO)/.test(query) ||
-      (query.startsWith('RELEASE') && this.held.length === 0)
-    )
-      return this.queryWithNext(query);
-    // Only `inTransaction` depends on DEFERRABLE.
-    if (query === 'START TRANSACTION') return this.queryWithNext(`${query} DEFERRABLE`);
+    // If TypeORM had to wait for a SAVEPOINT that fails, it would roll back the outer transaction.
+    if (/^(START TRANSACTION|SAVEPOINT)/.test(query)) return this.queryWithNext(query);
     const run = async (): Promise<any> => {
       try {
         if (this.closing !== undefined)
@@ -326,6 +325,10 @@ export class PgQueryRunner extends PostgresQueryRunner {
         const result: unknown = await this.send(query, parameters, useStructuredResult);
         if (this.databaseConnection?.isUnconfirmed)
           throw this.dataSource.report(createUnconfirmedError());
+        if (query.startsWith('ROLLBACK')) this.hasFailed = false;
+        // TypeORM uses the name again: if its next SAVEPOINT fails, this one must not exist.
+        if (query.startsWith('ROLLBACK TO'))
+          await this.queryWithNext(query.replace('ROLLBACK TO', 'RELEASE'));
         return result;
       } catch (error) {
         this.hasFailed = this.isTransactionActive;
@@ -350,6 +353,7 @@ export class PgQueryRunner extends PostgresQueryRunner {
    * next one rejects with its error.
    */
   async queryWithNext(query: string, parameters?: unknown[]): Promise<void> {
+    if (query.startsWith('ROLLBACK')) this.hasFailed = false;
     this.held.push([query, parameters]);
   }
 
@@ -371,9 +375,13 @@ export class PgQueryRunner extends PostgresQueryRunner {
   /** Sends a statement after those that were held, and waits for all. */
   private async send(query: string, parameters?: any[], isStructured?: boolean): Promise<any> {
     const held = this.held.splice(0);
-    // If the START fails, such as because it is cancelled, a statement that was sent with it is committed alone.
-    if (held[0]?.[0].startsWith('START') && !query.includes(DIALECT.inTransaction))
-      await super.query(held.shift()![0]);
+    if (held[0]?.[0] === 'START TRANSACTION') {
+      // If the START fails, such as because it is cancelled, a statement that was sent with it would be committed alone.
+      const isChecked = query.includes(DIALECT.inTransaction);
+      this.starting = isChecked ? undefined : super.query(held.shift()![0]);
+      if (isChecked) held[0] = [START_CHECKED];
+    }
+    await (query === 'ROLLBACK' ? this.starting?.catch(ignore) : this.starting);
     if (held.length === 0) return super.query(query, parameters, isStructured);
     const client = await this.connect();
     // The held statements are written first, because TypeORM awaits something before it sends the last one.
@@ -384,6 +392,8 @@ export class PgQueryRunner extends PostgresQueryRunner {
       });
     });
     const all: Promise<unknown>[] = [...sent, super.query(query, parameters, isStructured)];
+    // A subscriber may delay the last one: none is sent after the end of the transaction.
+    await Promise.allSettled(all);
     return (await Promise.all(all)).at(-1);
   }
 }

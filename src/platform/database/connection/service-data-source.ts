@@ -48,7 +48,7 @@ export function getDialect(dataSource: DataSource): Dialect {
 /** The query runner of a {@link ServiceDataSource}. */
 export interface ServiceQueryRunner extends QueryRunner {
   /** Runs a statement of a transaction; on PostgreSQL together with the next one, which rejects if it fails. */
-  queryWithNext(query: string, parameters: unknown[]): Promise<void>;
+  queryWithNext(query: string, parameters?: unknown[]): Promise<void>;
 }
 
 /** Runs a statement that changes nothing, and returns its rows. */

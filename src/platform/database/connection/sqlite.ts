@@ -253,11 +253,14 @@ export class SqliteQueryRunner extends BetterSqlite3QueryRunner {
   }
 
   /** Runs a statement at once: SQLite has no round trips. */
-  async queryWithNext(query: string, parameters: unknown[]): Promise<void> {
+  async queryWithNext(query: string, parameters?: unknown[]): Promise<void> {
     await this.query(query, parameters);
   }
 
-  override release(): Promise<void> {
+  override async release(): Promise<void> {
+    const { inTransaction } = this.driver.databaseConnection as Database.Database;
+    // What a team has left open would be the transaction of all others.
+    if (this.free !== undefined && inTransaction) await super.query('ROLLBACK');
     this.end();
     return super.release();
   }
