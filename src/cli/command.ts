@@ -15,6 +15,11 @@ export async function runCommand(command: Command, args: readonly string[]): Pro
   command.version(getRelease(PRODUCT));
   // Commander would end the process; a subcommand does not inherit a later override.
   for (const each of [command, ...command.commands]) each.exitOverride();
+  // Such as EPIPE, of `keys list | head`.
+  process.stdout.once('error', ({ message }) => {
+    process.stderr.write(`error: ${message}\n`);
+    process.exit(1);
+  });
   try {
     loadEnvFile();
     await command.parseAsync(args, { from: 'user' });

@@ -143,8 +143,12 @@ export class ApiKeyVerifier implements OnApplicationShutdown {
     const sinceWarning = performance.now() - (this.expiryWarnings.get(record.id) ?? -Infinity);
     if (!expiresBefore(record, now + EXPIRY_WARNING_MS) || sinceWarning < DAY_MS) return;
     this.expiryWarnings.set(record.id, performance.now());
+    const advice =
+      record.successorId === null
+        ? `Replace it with: node dist/cli/keys.js rotate ${record.id} --overlap 7d`
+        : `Its client must change to API key ${record.successorId}`;
     this.logger.warn(
-      `API key ${record.id} (${record.name}) is in use and expires at ${record.expiresAt!.toISOString()}. Replace it with: node dist/cli/keys.js rotate ${record.id} --overlap 7d`,
+      `API key ${record.id} (${record.name}) is in use and expires at ${record.expiresAt!.toISOString()}. ${advice}`,
     );
   }
 

@@ -94,7 +94,7 @@ export const PROXIES: Format<number | string> = {
   parse(proxies) {
     if (/^\d{1,2}$/.test(proxies)) return Number(proxies);
     const list = splitList(proxies);
-    return list.every(isProxy) ? list.join(',') : undefined;
+    return list.length > 0 && list.every(isProxy) ? list.join(',') : undefined;
   },
 };
 

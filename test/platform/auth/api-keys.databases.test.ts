@@ -62,7 +62,12 @@ describe('ApiKeyGuard', () => {
   it('logs once, and counts, a key that expires within a week', async () => {
     const { key: soon } = await keys.create('expiring soon', { expiresAt: getDateIn(6) });
     const { key: later } = await keys.create('expiring later', { expiresAt: getDateIn(8) });
-    for (const each of [soon, later, soon]) expect((await list(each)).status).toBe(200);
+    const expiresAt = getDateIn(6);
+    const { key: replaced, record } = await keys.create('replaced', { expiresAt });
+    await app.dataSource.query(
+      `UPDATE "api_keys" SET "successor_id" = 9 WHERE "id" = ${record.id}`,
+    );
+    for (const each of [soon, later, soon, replaced]) expect((await list(each)).status).toBe(200);
     advanceTime(Date.now() + 10_000);
     expect((await list(soon)).status).toBe(200);
     const warnings = logger.entries.filter(({ level }) => level === 'warn');
@@ -71,10 +76,11 @@ describe('ApiKeyGuard', () => {
       expect.stringMatching(
         /\(expiring soon\) .*: node dist\/cli\/keys\.js rotate \d+ --overlap 7d$/,
       ),
+      expect.stringMatching(/\(replaced\) .* Its client must change to API key 9$/),
     ]);
     const metrics = app.app.get(MetricsRegistry);
     const metric = await metrics.getSingleMetricAsString(`service_api_keys_expiring`);
-    expect(metric).toMatch(new RegExp(`^service_api_keys_expiring 1$`, 'm'));
+    expect(metric).toMatch(new RegExp(`^service_api_keys_expiring 2$`, 'm'));
   });
 
   it('rejects reads with a key whose scope in the database is unknown', async () => {

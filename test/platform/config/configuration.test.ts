@@ -130,7 +130,7 @@ describe('loadConfig with an invalid environment', () => {
     ['CORS_ORIGINS', ['*', 'https://*.a.example', 'a.example', `${origin}/`, `${origin}/path`]],
     ['CORS_ORIGINS', ['null', 'ftp://a.example', `${origin},x`]],
     // Express would reject these at startup, with the value in its message.
-    ['TRUST_PROXY', ['two words', 'true', 'proxy.example', '10.0.0.0/99', '::1,x', '-1']],
+    ['TRUST_PROXY', ['two words', 'true', 'proxy.example', '10.0.0.0/99', '::1,x', '-1', ',']],
     ['AUTH_FAILURES_PER_MINUTE', [...numbers, '1000001']],
     ['KEY_REQUESTS_PER_MINUTE', [...numbers, '1000001']],
     ['BODY_LIMIT', ['101mb', '104857601', '0', '-1', '1.5mb', '10gb', 'kb', '100 kb', '1e3']],

@@ -170,6 +170,7 @@ describe('the log', () => {
     const url = await start(env);
     const headers = { ...jsonHeaders(key), 'x-forwarded-for': '192.0.2.7' };
     const response = await sendRequest(`${url}/v1/categories?secret=1`, { headers });
+    await sendRequest(url, { headers: { ...headers, 'x-forwarded-for': 'secret' } });
     const [rejection] = await sendRaw(url, 'NO HTTP\r\n\r\n');
     await app.close();
 

@@ -64,7 +64,7 @@ export const PLATFORM_TABLE = /\b(api_keys|idempotency_records|migrations|revisi
 
 /** The messages of pg and TypeORM, which have no code, for a connection that is lost, closed or silent. */
 const NO_CONNECTION =
-  /^(timeout exceeded when trying to connect|Connection terminated|Received unexpected|Client (has encountered a connection error|was closed) and is not queryable|Driver not Connected)/;
+  /^(timeout exceeded when trying to connect|Connection terminated|Received unexpected|Client (has encountered a connection error|was closed) and is not queryable|Driver not Connected|There was an error establishing an SSL connection)/;
 
 type DriverError = Partial<DatabaseError>;
 

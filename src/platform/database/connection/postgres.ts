@@ -162,7 +162,10 @@ export class PostgresDataSource extends ServiceDataSource {
   async readRevision(table: string): Promise<number> {
     const revision = (await withDeadline(this.readRevisions())).get(table);
     if (revision !== undefined) return revision;
-    throw new Error(`The table ${table} has no revision: call addRevisionTrigger in its migration`);
+    const repair = `INSERT INTO "revisions" VALUES ('${table}', 1)`;
+    throw new Error(
+      `The table ${table} has no revision: call addRevisionTrigger in its migration; if the row was deleted: ${repair}`,
+    );
   }
 
   async readSnapshot<Result>(work: (read: ReadRows) => Promise<Result>): Promise<Result> {

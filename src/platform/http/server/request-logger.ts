@@ -1,4 +1,5 @@
 import type { IncomingMessage } from 'node:http';
+import { isIP } from 'node:net';
 import { Logger } from '@nestjs/common';
 import { getRouteLabel } from './request-info.js';
 
@@ -9,7 +10,9 @@ const logger = new Logger('Http');
  * that was sent there by mistake.
  */
 export function logResponse(request: IncomingMessage, status: number, milliseconds: number): void {
-  const { id: requestId, apiKey, ip: clientIp } = request;
+  const { id: requestId, apiKey, ip = '' } = request;
+  // Without a proxy that replaces X-Forwarded-For, it is any text of the client.
+  const clientIp = isIP(ip) > 0 ? ip : undefined;
   const method = request.method ?? '-';
   const route = getRouteLabel(request, status);
   const durationMs = Math.round(milliseconds * 10) / 10;
