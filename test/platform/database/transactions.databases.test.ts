@@ -202,6 +202,12 @@ describeOnPostgres('DataSource.transaction on PostgreSQL', () => {
     ];
     for (const kind of kinds)
       await expect(dataSource.transaction(kind)).rejects.toThrow(UNAVAILABLE);
+    const runner = dataSource.createQueryRunner();
+    await runner.startTransaction();
+    await expect(runner.query(insert)).rejects.toThrow(UNAVAILABLE);
+    await runner.rollbackTransaction();
+    await runner.query('SELECT 1');
+    await runner.release();
     const categories = app.app.get(CategoriesService);
     const creates = ['a', 'b'].map((name) => categories.create({ name }, createKey()));
     for (const create of creates) await expect(create).rejects.toThrow(UNAVAILABLE);

@@ -384,7 +384,9 @@ export class PgQueryRunner extends PostgresQueryRunner {
       this.starting = isChecked ? undefined : super.query(held.shift()![0]);
       if (isChecked) held[0] = [START_CHECKED];
     }
-    await (query === 'ROLLBACK' ? this.starting?.catch(ignore) : this.starting);
+    // Nothing is left of a START that has failed.
+    if (query === 'ROLLBACK') this.starting = this.starting?.catch(ignore);
+    await this.starting;
     if (held.length === 0) return super.query(query, parameters, isStructured);
     const client = await this.connect();
     // The held statements are written first, because TypeORM awaits something before it sends the last one.
