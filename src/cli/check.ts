@@ -22,7 +22,10 @@ async function check(): Promise<void> {
   // better-sqlite3 would create the file.
   if (database.type === 'sqlite' && !existsSync(database.file))
     throw new Error(`The database ${database.file} does not exist: the first start creates it.`);
-  await createDataSource(config, FEATURES).whileConnected(async (dataSource) => {
+  const dataSource = createDataSource(config, FEATURES);
+  // It would convert a file, also that of another application.
+  if (database.type === 'sqlite') dataSource.setOptions({ enableWAL: false });
+  await dataSource.whileConnected(async () => {
     await dataSource.requireSettings();
     await dataSource.requireCurrentSchema();
   });

@@ -1,9 +1,13 @@
+import { mkdtempSync, readFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import Database from 'better-sqlite3';
 import { main as check } from '../../../src/cli/check.js';
 import { getRelease } from '../../../src/platform/config/product.js';
 import { PRODUCT } from '../../../src/product.js';
 import { createDatabase, useApp } from '../support/app.js';
 import { type CommandResult, runCommand, spawnCommand } from '../support/cli.js';
-import { DATABASE, describeOnPostgres } from '../support/databases.js';
+import { DATABASE, describeOnPostgres, describeOnSqlite } from '../support/databases.js';
 import { listen } from '../support/server.js';
 
 const app = useApp();
@@ -42,6 +46,16 @@ describe('check', () => {
       expect(stderr).toMatch(DATABASE === 'sqlite' ? /does not exist/ : /schema is outdated/);
     }
     await empty.drop();
+  });
+});
+
+describeOnSqlite('check', () => {
+  it('does not change the file of another application', async () => {
+    const file = join(mkdtempSync(join(tmpdir(), 'check-')), 'other.sqlite');
+    new Database(file).exec('CREATE TABLE "notes" ("text" text)').close();
+    const before = readFileSync(file);
+    expect(await runCheck({ DATABASE_URL: `sqlite:${file}` })).toEqual(failure('is outdated'));
+    expect(readFileSync(file).equals(before)).toBe(true);
   });
 });
 
