@@ -15,11 +15,7 @@ export async function runCommand(command: Command, args: readonly string[]): Pro
   command.version(getRelease(PRODUCT));
   // Commander would end the process; a subcommand does not inherit a later override.
   for (const each of [command, ...command.commands]) each.exitOverride();
-  // Such as EPIPE, of `keys list | head`.
-  process.stdout.once('error', ({ message }) => {
-    process.stderr.write(`error: ${message}\n`);
-    process.exit(1);
-  });
+  process.stdout.off('error', exitWithError).on('error', exitWithError);
   try {
     loadEnvFile();
     await command.parseAsync(args, { from: 'user' });
@@ -34,6 +30,12 @@ export async function runCommand(command: Command, args: readonly string[]): Pro
     process.stderr.write(`${message}\n`);
     process.exitCode = 1;
   }
+}
+
+/** Handles an error of standard output, such as EPIPE of `keys list | head`. */
+function exitWithError({ message }: Error): void {
+  process.stderr.write(`error: ${message}\n`);
+  process.exit(1);
 }
 
 /** Returns the message of the innermost cause: that of an `ApiError` is written for HTTP clients. */

@@ -12,6 +12,7 @@ import {
 } from '../database/connection/create-data-source.js';
 import { IdempotencyRecord } from '../idempotency/idempotency-record.entity.js';
 import { CreateRevisions1763600000001 } from '../database/lists/migrations/1763600000001-create-revisions.js';
+import { UnseedRevisions1763600000010 } from '../database/lists/migrations/1763600000010-unseed-revisions.js';
 import { AlwaysRaiseRevisions1763600000008 } from '../database/lists/migrations/1763600000008-always-raise-revisions.js';
 import { RandomizeRevisions1763600000006 } from '../database/lists/migrations/1763600000006-randomize-revisions.js';
 import { CreateIdempotencyRecords1763600000004 } from '../idempotency/migrations/1763600000004-create-idempotency-records.js';
@@ -34,6 +35,7 @@ export function collectSchema(features: readonly Type[]) {
       AlwaysRaiseRevisions1763600000008,
       KeepIdempotencyRecords1763600000007,
       AddApiKeySuccessors1763600000009,
+      UnseedRevisions1763600000010,
       ...declared.flatMap(({ migrations }) => migrations),
     ],
   } satisfies Schema;

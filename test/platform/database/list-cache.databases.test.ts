@@ -587,6 +587,15 @@ describeOnPostgres('GET /v1/categories', () => {
     },
   );
 
+  it('reflects changes of a session whose random numbers repeat', async () => {
+    const { categories: client } = await start();
+    await client.create('dog');
+    for (const name of ['cat', 'cow']) {
+      await query(`SELECT setseed(0.1); UPDATE "categories" SET "name" = '${name}'`);
+      expect(await client.getNames()).toEqual([name]);
+    }
+  });
+
   it('reflects what logical replication copies and changes, if the revisions are replicated, too', async () => {
     const publisher = await start();
     const subscriber = await start();

@@ -2,8 +2,19 @@ import { Logger } from '@nestjs/common';
 import type { DataSource, QueryRunner } from 'typeorm';
 import { getDialect } from '../connection/service-data-source.js';
 
-/** An expression of PostgreSQL for a new revision: JavaScript represents it exactly. */
-export const RANDOM_REVISION = 'floor(random() * 9007199254740992)';
+/** An expression of PostgreSQL for a new revision: 48 random bits, which JavaScript represents exactly. */
+export const RANDOM_REVISION = `('x' || left(replace(gen_random_uuid()::text, '-', ''), 12))::bit(48)::bigint`;
+
+/** The expression of earlier migrations. */
+export const SEEDED_REVISION = 'floor(random() * 9007199254740992)';
+
+/** Returns the name of the table of the revisions, with its schema. */
+export async function getRevisions(queryRunner: QueryRunner): Promise<string> {
+  const [{ schema }]: [{ schema: string }] = await queryRunner.query(
+    `SELECT "relnamespace"::regnamespace AS "schema" FROM pg_class WHERE "oid" = '"revisions"'::regclass`,
+  );
+  return `${schema}."revisions"`;
+}
 
 /**
  * Defines the function of the triggers, which replaces the revision of the changed table.

@@ -1,13 +1,13 @@
 import type { MigrationInterface, QueryRunner } from 'typeorm';
 import { getDialect } from '../../connection/service-data-source.js';
-import { defineRaiseRevision, RANDOM_REVISION } from '../revision-trigger.js';
+import { defineRaiseRevision, SEEDED_REVISION } from '../revision-trigger.js';
 
 /** Replaces the counters of revisions, which repeat after a failover or a restore, with random numbers. */
 export class RandomizeRevisions1763600000006 implements MigrationInterface {
-  async up(queryRunner: QueryRunner, value = RANDOM_REVISION): Promise<void> {
+  async up(queryRunner: QueryRunner, value = SEEDED_REVISION): Promise<void> {
     if (!getDialect(queryRunner.dataSource).hasRevisionTable) return;
     await defineRaiseRevision(queryRunner, value);
-    await queryRunner.query(`UPDATE "revisions" SET "value" = ${RANDOM_REVISION}`);
+    await queryRunner.query(`UPDATE "revisions" SET "value" = ${SEEDED_REVISION}`);
   }
 
   async down(queryRunner: QueryRunner): Promise<void> {

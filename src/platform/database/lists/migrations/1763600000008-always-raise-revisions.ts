@@ -1,6 +1,6 @@
 import type { MigrationInterface, QueryRunner } from 'typeorm';
 import { getDialect } from '../../connection/service-data-source.js';
-import { defineRaiseRevision, RANDOM_REVISION } from '../revision-trigger.js';
+import { defineRaiseRevision, getRevisions, SEEDED_REVISION } from '../revision-trigger.js';
 
 /**
  * Makes the triggers of revisions, those of modules included, fire in sessions that replicate rows, too. Such a session,
@@ -9,17 +9,14 @@ import { defineRaiseRevision, RANDOM_REVISION } from '../revision-trigger.js';
 export class AlwaysRaiseRevisions1763600000008 implements MigrationInterface {
   async up(queryRunner: QueryRunner): Promise<void> {
     if (!getDialect(queryRunner.dataSource).hasRevisionTable) return;
-    const [{ schema }]: [{ schema: string }] = await queryRunner.query(
-      `SELECT "relnamespace"::regnamespace AS "schema" FROM pg_class WHERE "oid" = '"revisions"'::regclass`,
-    );
-    await defineRaiseRevision(queryRunner, RANDOM_REVISION, `${schema}."revisions"`);
+    await defineRaiseRevision(queryRunner, SEEDED_REVISION, await getRevisions(queryRunner));
     await this.alterTriggers(queryRunner, 'ENABLE ALWAYS');
   }
 
   async down(queryRunner: QueryRunner): Promise<void> {
     if (!getDialect(queryRunner.dataSource).hasRevisionTable) return;
     await this.alterTriggers(queryRunner, 'ENABLE');
-    await defineRaiseRevision(queryRunner, RANDOM_REVISION);
+    await defineRaiseRevision(queryRunner, SEEDED_REVISION);
   }
 
   private async alterTriggers(queryRunner: QueryRunner, action: string): Promise<void> {
