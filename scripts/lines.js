@@ -14,7 +14,7 @@ const LIMITS = new Map(
     'src/platform/validation/': 820,
     'src/platform/http/': 1380,
     'src/platform/metrics/': 345,
-    'src/platform/database/': 2830,
+    'src/platform/database/': 2850,
     'src/platform/auth/': 895,
     'src/platform/idempotency/': 845,
     'src/platform/deprecation/': 70,
