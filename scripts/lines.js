@@ -24,7 +24,7 @@ const LIMITS = new Map(
     'src/platform/application/': 300,
     'src/platform/': 155,
     'src/cli/': 570,
-    'test/platform/': 18460,
+    'test/platform/': 18470,
     'tools/generator/': 5650,
     'tools/openapi/': 1210,
     'tools/bench/': 1100,

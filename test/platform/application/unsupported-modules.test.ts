@@ -12,9 +12,11 @@ import {
   UseInterceptors,
 } from '@nestjs/common';
 import { IntersectionType, PartialType, PickType } from '@nestjs/swagger';
+import { IsString } from 'class-validator';
 import { map, type Observable } from 'rxjs';
 import {
   Feature,
+  MergePatch,
   Operation,
   Property,
   ReturnsEtag,
@@ -46,6 +48,13 @@ function toController(Dto: Type<object>): Type {
   }
   return RoomsController;
 }
+
+it('refuses MergePatch of a class with other decorators than @Property, which it would leave out', () => {
+  class Door {
+    @IsString() color!: string;
+  }
+  expect(() => MergePatch(Door)).toThrow('MergePatch of Door: declare color with @Property.');
+});
 
 describe('PartialType of a class with @Property', () => {
   it.each<[string, Type<object>]>([
