@@ -34,9 +34,11 @@ type LogLine = Readonly<
 >;
 
 /** The contexts in which the platform logs. */
-const PLATFORM_CONTEXTS = new Set([
+const PLATFORM_CONTEXTS = new Set<string | undefined>([
   PRODUCT.title,
+  undefined,
   ...'ApiKeysService ApiKeyVerifier Authentication Database DatabaseStartup Http'.split(' '),
+  ...'IdempotencyRecordsCleanup MetricsServer Readiness Transaction'.split(' '),
 ]);
 
 const parseLog = (output: string): LogLine[] =>
@@ -171,6 +173,9 @@ describe('the log', () => {
     const headers = { ...jsonHeaders(key), 'x-forwarded-for': '192.0.2.7' };
     const response = await sendRequest(`${url}/v1/categories?secret=1`, { headers });
     await sendRequest(url, { headers: { ...headers, 'x-forwarded-for': 'secret' } });
+    // Some proxies add the port.
+    const address = '192.0.2.7:50001';
+    const other = await sendRequest(url, { headers: { ...headers, 'x-forwarded-for': address } });
     const [rejection] = await sendRaw(url, 'NO HTTP\r\n\r\n');
     await app.close();
 
@@ -187,6 +192,7 @@ describe('the log', () => {
         clientIp: '192.0.2.7',
       }),
     ]);
+    expect(getLines(other.headers['x-request-id'])).toMatchObject([{ clientIp: address }]);
     expect(getLines(rejection!.headers['x-request-id'])).toMatchObject([{ status: 400 }]);
     expect(getOutput()).not.toContain('secret');
   });

@@ -2,6 +2,7 @@ import type { IncomingMessage } from 'node:http';
 import { isIP } from 'node:net';
 import { Logger } from '@nestjs/common';
 import { getRouteLabel } from './request-info.js';
+import { withoutPort } from './without-port.js';
 
 const logger = new Logger('Http');
 
@@ -11,8 +12,8 @@ const logger = new Logger('Http');
  */
 export function logResponse(request: IncomingMessage, status: number, milliseconds: number): void {
   const { id: requestId, apiKey, ip = '' } = request;
-  // Without a proxy that replaces X-Forwarded-For, it is any text of the client.
-  const clientIp = isIP(ip) > 0 ? ip : undefined;
+  // The address is any text of the client if no proxy replaces X-Forwarded-For.
+  const clientIp = isIP(withoutPort(ip)) > 0 ? ip : undefined;
   const method = request.method ?? '-';
   const route = getRouteLabel(request, status);
   const durationMs = Math.round(milliseconds * 10) / 10;
