@@ -23,7 +23,7 @@ async function check(): Promise<void> {
   if (database.type === 'sqlite' && !existsSync(database.file))
     throw new Error(`The database ${database.file} does not exist: the first start creates it.`);
   const dataSource = createDataSource(config, FEATURES);
-  // It would convert a file, also that of another application.
+  // The WAL mode would be written to the file, also to that of another application.
   if (database.type === 'sqlite') dataSource.setOptions({ enableWAL: false });
   await dataSource.whileConnected(async () => {
     await dataSource.requireSettings();

@@ -15,6 +15,7 @@ export async function runCommand(command: Command, args: readonly string[]): Pro
   command.version(getRelease(PRODUCT));
   // Commander would end the process; a subcommand does not inherit a later override.
   for (const each of [command, ...command.commands]) each.exitOverride();
+  // Tests run several commands in one process.
   process.stdout.off('error', exitWithError).on('error', exitWithError);
   try {
     loadEnvFile();
@@ -32,7 +33,7 @@ export async function runCommand(command: Command, args: readonly string[]): Pro
   }
 }
 
-/** Handles an error of standard output, such as EPIPE of `keys list | head`. */
+/** Prints an error of standard output, such as EPIPE of `keys list | head`, and ends the process. */
 function exitWithError({ message }: Error): void {
   process.stderr.write(`error: ${message}\n`);
   process.exit(1);

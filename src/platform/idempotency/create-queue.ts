@@ -159,11 +159,12 @@ export class CreateQueue<Entity extends ObjectLiteral, Response> {
       if (!isRejection(error)) return rejectAll(items, error);
       // One of the rows undoes the whole transaction.
       const end = performance.now() + BUDGET_MS;
-      for (const [index, item] of items.entries()) {
-        if (performance.now() > end) return void this.waiting.unshift(...items.slice(index));
-        await this.storeAccepted([item]);
+      const left = [...items];
+      while (left.length > 0 && performance.now() < end) {
+        await this.storeAccepted([left.shift()!]);
         await turn();
       }
+      this.waiting.unshift(...left);
       return;
     }
     const { responses, failures } = outcome;
@@ -184,7 +185,7 @@ export class CreateQueue<Entity extends ObjectLiteral, Response> {
       if (checkImmediately !== undefined) await runner.queryWithNext(checkImmediately);
       for (const [index, item] of items.entries()) {
         if (performance.now() > end) break;
-        // With names of their own, no row is undone that was stored before.
+        // Savepoints have names of their own, so that none of the rows before is undone.
         const savepoint = `SAVEPOINT "row_${index}"`;
         try {
           await runner.queryWithNext(savepoint);
@@ -211,8 +212,9 @@ export class CreateQueue<Entity extends ObjectLiteral, Response> {
   private async rejectRows(failures: ReadonlyMap<Item<Response>, unknown>): Promise<void> {
     for (const item of await this.replayRecorded([...failures.keys()])) {
       const error = failures.get(item);
+      const isCollision = isRecordCollision(error);
       // The record has been deleted since the collision: the row is stored again.
-      if (isRecordCollision(error) && !item.isRepeated) {
+      if (isCollision && !item.isRepeated) {
         item.isRepeated = true;
         this.waiting.unshift(item);
         continue;
@@ -222,7 +224,7 @@ export class CreateQueue<Entity extends ObjectLiteral, Response> {
         db_response_status_code: getDriverErrorCode(error),
       });
       const message = 'The record of an Idempotency-Key exists, and cannot be read';
-      item.reject(isRecordCollision(error) ? new Error(message, { cause: error }) : error);
+      item.reject(isCollision ? new Error(message, { cause: error }) : error);
     }
   }
 

@@ -53,7 +53,7 @@ export class CreateStatements<Entity extends ObjectLiteral, Response> {
   }
 
   /**
-   * Inserts rows and their records in a transaction, or a single row without a record.
+   * Inserts rows and their records in a transaction, or with `complete` rows without records outside of one.
    *
    * @param complete returns the statement to send, once it is built: that fails if the value of a JSON column cannot be
    *   serialized

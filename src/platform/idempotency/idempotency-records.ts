@@ -111,13 +111,13 @@ export async function insertRecords(
   await (manager.queryRunner as ServiceQueryRunner).queryWithNext(sql, values);
 }
 
-/** Whether a statement failed because a key already has a record: SQLite names the column, PostgreSQL the constraint. */
+/** Whether a statement failed because a key already has a record: PostgreSQL names the constraint, SQLite the columns. */
 export function isRecordCollision(error: unknown): boolean {
-  const { constraint, message } = Object(getDriverError(error)) as Partial<DatabaseError>;
-  return (
-    isUniqueViolation(error) &&
-    /^pk_idempotency_records$|: idempotency_records\.api_key_id,/.test(constraint ?? message!)
-  );
+  if (!isUniqueViolation(error)) return false;
+  const { constraint, message } = getDriverError(error) as DatabaseError;
+  return constraint === undefined
+    ? message.includes(': idempotency_records.api_key_id,')
+    : constraint === 'pk_idempotency_records';
 }
 
 /** Returns the record of a response. */

@@ -70,13 +70,14 @@ async function toForeignKeyError(
   const references: string[] = [];
   const missing: string[] = [];
   for (const { columns, referencedTablePath } of metadata.foreignKeys) {
-    const { propertyName } = columns[0]!;
-    // With `@ManyToOne`, the property has the other entity, or only its id.
-    const value: unknown = columns[0]!.getEntityValue(row) ?? undefined;
+    const column = columns[0]!;
+    const { propertyName } = column;
+    // The property of a `@ManyToOne` has the other entity, or only its id.
+    const value: unknown = column.getEntityValue(row) ?? undefined;
     if (value === undefined) continue;
     references.push(propertyName);
     const parameters = new StatementParameters(manager.dataSource);
-    const id = parameters.add(value, columns[0]!);
+    const id = parameters.add(value, column);
     const select = `SELECT 1 FROM "${referencedTablePath}" WHERE "id" = ${id}`;
     const found = await readRows(manager, select, parameters.values);
     if (found.length === 0) missing.push(propertyName);

@@ -1,6 +1,4 @@
-import { mkdtempSync, readFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { readFileSync } from 'node:fs';
 import Database from 'better-sqlite3';
 import { main as check } from '../../../src/cli/check.js';
 import { getRelease } from '../../../src/platform/config/product.js';
@@ -51,11 +49,13 @@ describe('check', () => {
 
 describeOnSqlite('check', () => {
   it('does not change the file of another application', async () => {
-    const file = join(mkdtempSync(join(tmpdir(), 'check-')), 'other.sqlite');
+    const other = await createDatabase();
+    const { file } = other.config as { file: string };
     new Database(file).exec('CREATE TABLE "notes" ("text" text)').close();
     const before = readFileSync(file);
-    expect(await runCheck({ DATABASE_URL: `sqlite:${file}` })).toEqual(failure('is outdated'));
+    expect(await runCheck({ DATABASE_URL: other.url })).toEqual(failure('is outdated'));
     expect(readFileSync(file).equals(before)).toBe(true);
+    await other.drop();
   });
 });
 

@@ -34,7 +34,7 @@ export class DatabaseHealth {
     private readonly shutdown: AbortSignal,
   ) {}
 
-  /** Begins to watch statements, and the end of an outage. Call it once the database can be used. */
+  /** Begins to watch statements, and checks until an outage of the start is over. Call it once the database can be used. */
   start(): void {
     this.expire();
     this.dataSource.onError((error) => {

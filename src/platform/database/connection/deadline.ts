@@ -30,7 +30,7 @@ const MAX_REPETITION_DELAY_MS = 20;
 
 /** Returns the error of the statements of a transaction that was rolled back because it took too long. */
 export function createTransactionTimeoutError(): DatabaseUnavailableError {
-  const message = `The transaction took longer than ${TRANSACTION_TIMEOUT_MS} ms: the database hangs, the transaction waits for a lock, or its code for something else than its manager`;
+  const message = `The transaction took longer than ${TRANSACTION_TIMEOUT_MS} ms: the database hangs, the transaction waits for a lock, or its code waits for something other than its manager`;
   return new DatabaseUnavailableError(new Error(message));
 }
 

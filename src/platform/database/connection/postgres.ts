@@ -380,11 +380,10 @@ export class PgQueryRunner extends PostgresQueryRunner {
     const held = this.held.splice(0);
     if (held[0]?.[0] === 'START TRANSACTION') {
       // If the START fails, such as because it is cancelled, a statement that was sent with it would be committed alone.
-      const isChecked = query.includes(DIALECT.inTransaction);
-      this.starting = isChecked ? undefined : super.query(held.shift()![0]);
-      if (isChecked) held[0] = [START_CHECKED];
+      if (query.includes(DIALECT.inTransaction)) held[0] = [START_CHECKED];
+      else this.starting = super.query(held.shift()![0]);
     }
-    // Nothing is left of a START that has failed.
+    // A START that has failed leaves nothing to roll back.
     if (query === 'ROLLBACK') this.starting = this.starting?.catch(ignore);
     await this.starting;
     if (held.length === 0) return super.query(query, parameters, isStructured);

@@ -259,7 +259,7 @@ export class SqliteQueryRunner extends BetterSqlite3QueryRunner {
 
   override async release(): Promise<void> {
     const { inTransaction } = this.driver.databaseConnection as Database.Database;
-    // What a team has left open would be the transaction of all others.
+    // A transaction that was left open would become that of all later statements.
     if (this.free !== undefined && inTransaction) await super.query('ROLLBACK');
     this.end();
     return super.release();

@@ -5,7 +5,7 @@ import { getDialect } from '../connection/service-data-source.js';
 /** An expression of PostgreSQL for a new revision: 48 random bits, which JavaScript represents exactly. */
 export const RANDOM_REVISION = `('x' || left(replace(gen_random_uuid()::text, '-', ''), 12))::bit(48)::bigint`;
 
-/** The expression of earlier migrations. */
+/** The expression of earlier migrations, whose numbers `setseed` repeats. */
 export const SEEDED_REVISION = 'floor(random() * 9007199254740992)';
 
 /** Returns the name of the table of the revisions, with its schema. */
